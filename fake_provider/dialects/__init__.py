@@ -1,0 +1,1 @@
+"""Wire protocols, one file each: encode replies to frames, decode and validate requests."""

@@ -1,0 +1,248 @@
+"""YAML documents that remember their lines, read by typed readers that name what they expected.
+
+A script and a scenario are data that people write by hand, so every mistake in them is answered with one sentence: the
+file and line, what was found, what was allowed, and the nearest valid word. This module reads; it never guesses a
+default, never coerces a type, and never starts anything.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value stands in a file; lines count from 1."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class DocumentError(Exception):
+    """A mistake in a document, as one sentence that begins with ``file:line:``.
+
+    Attributes:
+        place: Where the mistake stands.
+        message: What was found and what was allowed, without the place.
+    """
+
+    def __init__(self, place: Place, message: str) -> None:
+        super().__init__(f"{place}: {message}")
+        self.place = place
+        self.message = message
+
+
+def nearest(word: str, allowed: Collection[str]) -> str:
+    """Return the end of a message about an unknown word: the nearest allowed one, if any, and all that are allowed."""
+    close = difflib.get_close_matches(word, sorted(allowed), n=1, cutoff=0.6)
+    hint = f"; did you mean '{close[0]}'?" if close else "."
+    return f"{hint} Allowed: {listed(allowed)}"
+
+
+def listed(words: Collection[str]) -> str:
+    """Return words sorted and joined by commas, for the "allowed" part of a message."""
+    return ", ".join(sorted(words))
+
+
+@dataclass(frozen=True)
+class Node:
+    """One value of a document together with its place and its dotted path from the root."""
+
+    value: Any
+    place: Place
+    path: str
+
+    def error(self, message: str) -> DocumentError:
+        """Return an error at this node; the caller raises it."""
+        where = f" (in {self.path})" if self.path else ""
+        return DocumentError(self.place, f"{message}{where}")
+
+    def expected(self, what: str) -> DocumentError:
+        """Return the error for a value of the wrong type."""
+        return self.error(f"expected {what}, found {describe(self.value)}")
+
+    def fields(self, kind: str, allowed: Collection[str], required: Collection[str] = ()) -> dict[str, Node]:
+        """Read a mapping whose keys are all known.
+
+        Args:
+            kind: What the mapping is, for messages: ``"step"``, ``"scenario"``.
+            allowed: Every key that may stand here.
+            required: The keys that must stand here.
+
+        Returns:
+            The child nodes by key, in the order of the file.
+
+        Raises:
+            DocumentError: The value is no mapping, a key is unknown, or a required key is missing.
+        """
+        children = self.entries(kind)
+        for key, child in children.items():
+            if key not in allowed:
+                raise DocumentError(child.place, f"unknown key '{key}' in {kind}{nearest(key, allowed)}")
+        for key in required:
+            if key not in children:
+                raise self.error(f"{kind} has no '{key}'. Required: {listed(required)}")
+        return children
+
+    def entries(self, kind: str) -> dict[str, Node]:
+        """Read a mapping whose keys are free text, such as lane names or file paths."""
+        if not isinstance(self.value, Mapping):
+            raise self.expected(f"{kind} as a mapping")
+        children = {}
+        for key, value in self.value.items():
+            line = _key_line(self.value, key, self.place.line)
+            path = f"{self.path}.{key}" if self.path else str(key)
+            if not isinstance(key, str):
+                raise DocumentError(Place(self.place.file, line), f"expected a text key in {kind}, found {key!r}")
+            children[key] = Node(value, Place(self.place.file, line), path)
+        return children
+
+    def items(self, kind: str) -> list[Node]:
+        """Read a list; each item keeps its own line."""
+        if not isinstance(self.value, list):
+            raise self.expected(f"{kind} as a list")
+        return [
+            Node(
+                value,
+                Place(self.place.file, _item_line(self.value, index, self.place.line)),
+                f"{self.path}[{index}]",
+            )
+            for index, value in enumerate(self.value)
+        ]
+
+    def text(self) -> str:
+        """Read a text value."""
+        if not isinstance(self.value, str):
+            raise self.expected("text")
+        return str(self.value)
+
+    def integer(self, minimum: int | None = None) -> int:
+        """Read a whole number, at least ``minimum`` where one is given."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int):
+            raise self.expected("a whole number")
+        if minimum is not None and self.value < minimum:
+            raise self.error(f"expected a whole number of at least {minimum}, found {self.value}")
+        return int(self.value)
+
+    def number(self, minimum: float | None = None) -> float:
+        """Read a number, at least ``minimum`` where one is given."""
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            raise self.expected("a number")
+        if minimum is not None and self.value < minimum:
+            raise self.error(f"expected a number of at least {minimum}, found {self.value}")
+        return float(self.value)
+
+    def flag(self) -> bool:
+        """Read ``true`` or ``false``."""
+        if not isinstance(self.value, bool):
+            raise self.expected("true or false")
+        return self.value
+
+    def choice(self, kind: str, allowed: Collection[str]) -> str:
+        """Read one word out of a closed list."""
+        word = self.text()
+        if word not in allowed:
+            raise self.error(f"unknown {kind} '{word}'{nearest(word, allowed)}")
+        return word
+
+    def data(self) -> Any:
+        """Return the value as plain Python data: dict, list, str, int, float, bool or None."""
+        return plain(self.value)
+
+
+def describe(value: Any) -> str:
+    """Return a value's type and a short form of the value, for messages."""
+    kinds = {
+        bool: "true/false",
+        int: "a whole number",
+        float: "a number",
+        str: "text",
+        list: "a list",
+        dict: "a mapping",
+    }
+    if value is None:
+        return "nothing"
+    for kind, name in kinds.items():
+        if isinstance(value, kind):
+            return name if kind in (list, dict) else f"{name} {plain(value)!r}"
+    return type(value).__name__
+
+
+def plain(value: Any) -> Any:
+    """Copy a loaded value into plain Python data without the loader's own types."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, bool) or value is None:
+        return value
+    for kind in (int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
+
+
+def load_document(path: Path, shown_as: str | None = None) -> Node:
+    """Read one YAML file.
+
+    Args:
+        path: The file.
+        shown_as: The name that messages give it; the path as given when absent.
+
+    Raises:
+        DocumentError: The file cannot be read, is not UTF-8, or is not one YAML document.
+    """
+    name = shown_as or str(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DocumentError(Place(name, 1), f"cannot read the file: {reason}") from error
+    return parse_document(text, name)
+
+
+def parse_document(text: str, name: str) -> Node:
+    """Read one YAML document from text; ``name`` stands for the file in messages.
+
+    Raises:
+        DocumentError: The text is not one YAML document; duplicate keys are refused too.
+    """
+    try:
+        value = YAML(typ="rt").load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = mark.line + 1 if mark is not None else 1
+        problem = " ".join(str(error.problem or error).split())
+        raise DocumentError(Place(name, line), f"not valid YAML: {problem}") from error
+    except YAMLError as error:
+        raise DocumentError(Place(name, 1), f"not valid YAML: {' '.join(str(error).split())}") from error
+    return Node(value, Place(name, _start_line(value)), "")
+
+
+def _start_line(value: Any) -> int:
+    position = getattr(value, "lc", None)
+    return int(position.line) + 1 if position is not None and position.line is not None else 1
+
+
+def _key_line(mapping: Any, key: Any, otherwise: int) -> int:
+    position = getattr(mapping, "lc", None)
+    if position is None or not position.data or key not in position.data:
+        return otherwise
+    return int(position.data[key][0]) + 1
+
+
+def _item_line(sequence: Any, index: int, otherwise: int) -> int:
+    position = getattr(sequence, "lc", None)
+    if position is None or not position.data or index not in position.data:
+        return otherwise
+    return int(position.data[index][0]) + 1

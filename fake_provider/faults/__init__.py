@@ -1,0 +1,1 @@
+"""Wire faults, one file a kind: frozen data that rewrites frames into wire actions."""

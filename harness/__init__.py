@@ -1,0 +1,1 @@
+"""Drives a runtime under test from outside and judges what happened."""

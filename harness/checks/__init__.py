@@ -1,0 +1,1 @@
+"""Pure functions from a history to an outcome."""

@@ -1,0 +1,1 @@
+"""Frozen data without I/O: scenario, event, history, outcome, evidence."""

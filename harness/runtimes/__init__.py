@@ -1,0 +1,1 @@
+"""Adapters, one a runtime under test."""

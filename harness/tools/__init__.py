@@ -1,0 +1,1 @@
+"""The effect server and its ledger: the witness outside the runtime."""

@@ -1,0 +1,1 @@
+"""An agent runtime that keeps the recovery contract; a separate program that nobody imports."""

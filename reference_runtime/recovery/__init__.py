@@ -1,0 +1,1 @@
+"""Recovery decisions as tables; no I/O."""

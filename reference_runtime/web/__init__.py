@@ -1,0 +1,1 @@
+"""Pages of the reference runtime's own server."""

@@ -1,0 +1,1 @@
+"""Evidence JSON, JUnit and the terminal table."""

@@ -1,0 +1,1 @@
+"""Mutants of the reference runtime, each killed by a probe."""
