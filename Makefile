@@ -1,0 +1,55 @@
+# Every command a person or a machine needs here. `make` alone lists them.
+#
+# Nothing is installed outside .venv/, except two things that only root can have from the system's own packages, and then
+# it is said: python3-venv when Python cannot make an environment, and chromium when `make test` finds no browser.
+# Variables: PYTHON (which Python makes .venv), CHROMIUM (which browser the tests drive), PYTEST (extra words for pytest).
+
+PYTHON ?= python3
+PYTEST ?=
+RUN := .venv/bin/python -m
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-real check format docs mutants lock environment browser clean
+
+help: ## List these targets.
+	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+
+demo: environment ## Set up what running needs, then run every probe on the reference runtime.
+	.venv/bin/crashcart run
+
+test: environment browser ## Set up everything with a browser, then run the tests that need no real agent.
+	CHROMIUM="$$(cat .venv/chromium)" $(RUN) pytest -n auto -m "not real" $(PYTEST)
+
+test-real: environment ## Install Claude Code 2.1.235 from npm into the cache, then run the tests that need it.
+	.venv/bin/crashcart runtimes install claude-code@2.1.235
+	$(RUN) pytest -m real $(PYTEST)
+
+check: environment ## Lint, formatting, types and import contracts; changes nothing.
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	$(RUN) mypy
+	.venv/bin/lint-imports --no-logo
+
+format: environment ## Rewrite the code in the project's format.
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+docs: environment ## Write the pages that are rendered from tables again.
+	$(RUN) reference_runtime.recovery > docs/recovery.md.new
+	mv docs/recovery.md.new docs/recovery.md
+
+mutants: environment ## Break the reference runtime in each known way and see every probe turn red.
+	$(RUN) pytest -n auto -m "not real" tests/mutants $(PYTEST)
+
+lock: ## Choose the newest allowed packages and write requirements.lock again.
+	@PYTHON="$(PYTHON)" sh setup/lock.sh
+
+environment: ## Make .venv with the locked packages; quick when nothing changed.
+	@PYTHON="$(PYTHON)" sh setup/environment.sh
+
+browser: environment ## Find a Chromium for the tests, or install one.
+	@sh setup/browser.sh
+
+clean: ## Remove what make made; keeps .crashcart, where your runs are stored.
+	rm -rf .venv .mypy_cache .ruff_cache .import_linter_cache .hypothesis .pytest_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
