@@ -37,7 +37,7 @@ SECTIONS: dict[str, str] = {
 }
 
 DUTIES: dict[str, str] = {
-    "A1": "Overload, server errors, lost connections, idle timeouts, 408, 409 and 429 are retried; other 4xx never are.",
+    "A1": "Overload, server and connection errors, idle timeouts, 408, 409 and 429 are retried; other 4xx never are.",
     "A2": "max_retries=N allows N attempts after the first.",
     "A3": "Backoff is exponential, jittered and capped; Retry-After, retry-after-ms and x-should-retry are obeyed.",
     "A4": "An attempt never raises the turn count and keeps the identity of its logical request.",
@@ -51,7 +51,7 @@ DUTIES: dict[str, str] = {
     "B4": "A failed stream may be asked again without streaming, once a request, raising no turn.",
     "B5": "A failure after a finished tool discards the answer, keeps the effect, and never runs the action twice.",
     "B6": "An error event inside a 200 stream is classed as the same error with a status code is.",
-    "C1": "After the primary's attempts are spent on overload or unavailability, the next model of the chain takes over.",
+    "C1": "When overload or unavailability has spent the primary, the next model of the chain takes over.",
     "C2": "At the switch the provisional branch is tombstoned and unfinished tools are aborted.",
     "C3": "A visible refusal asks the user; accepted, the session's model changes; declined, the reason is kept.",
     "C4": "A silent refusal spends a one-time credit and may salvage shown text, naming what it supersedes.",
@@ -89,7 +89,7 @@ DUTIES: dict[str, str] = {
     "K2": "Rewind covers tracked files only, and says so.",
     "K3": "Writes are atomic, check the expected version, and are verified.",
     "L1": "Every run ends with one typed terminal reason.",
-    "L2": "The structured result carries subtype, turns, usage, terminal reason and counters; exit codes are documented.",
+    "L2": "The structured result carries subtype, turns, usage, terminal reason, counters; exit codes are documented.",
     "L3": "A command's lifecycle is another layer than the terminal reason.",
     "M1": "Events let a reader find the layer of a symptom without the source.",
     "M2": "Prompts and tool arguments are redacted by default.",
@@ -129,7 +129,7 @@ def render_page() -> str:
     lines = [
         "# Recovery contract",
         "",
-        "What an agent runtime owes its user when something fails. A probe, a scenario or a comment that serves a clause",
+        "What an agent runtime owes its user when something fails. A probe or a scenario that serves a clause",
         "cites its number. This page is rendered by `make docs` from `harness/model/clause.py`.",
         "",
     ]

@@ -1,0 +1,250 @@
+"""A place for one run: an empty home, a workspace, a network of its own, and a process tree that ends whole.
+
+The sandbox starts and ends processes and says what it saw. It knows nothing of providers, agents or verdicts. Where the
+system allows no network namespace it still works, and says in :attr:`Sandbox.weaker` what is weaker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SPAWNER = Path(__file__).with_name("spawner.py")
+MESSAGE_BYTES_MAX = 1 << 20
+GRACE_SECONDS = 3.0
+"""How long a runtime's own children may take to notice that it has ended, before they count as left running."""
+
+SPAWNER_ANSWER_SECONDS = 30.0
+OUTPUT_BYTES_MAX = 64 << 20
+
+
+class SandboxError(Exception):
+    """The sandbox could not be made, or a program could not be started in it."""
+
+
+@dataclass(frozen=True)
+class OutputLine:
+    """One line that a process wrote, and when it arrived, in monotonic seconds."""
+
+    at_seconds: float
+    stream: str
+    text: str
+
+
+@dataclass
+class SandboxProcess:
+    """One process of the runtime under test.
+
+    Attributes:
+        pid: Its process id.
+        started_at_seconds: Monotonic.
+        lines: What it and its children wrote, line by line, as far as read.
+        exited: Resolves to exit code and signal name, one of them ``None``.
+    """
+
+    pid: int
+    started_at_seconds: float
+    exited: asyncio.Future[tuple[int | None, str | None]]
+    lines: list[OutputLine] = field(default_factory=list)
+    readers: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def text(self, stream: str) -> str:
+        """Return everything written to ``stdout`` or ``stderr``."""
+        return "".join(line.text for line in self.lines if line.stream == stream)
+
+
+class Sandbox:
+    """Folders, network and process tree of one run; made by :func:`open_sandbox`."""
+
+    def __init__(self, root: Path, control: socket.socket, helper: asyncio.subprocess.Process) -> None:
+        self.root = root
+        self.home = root / "home"
+        self.workspace = root / "workspace"
+        self.control_folder = root / "control"
+        self.temporary = root / "tmp"
+        self.isolation = "none"
+        self.weaker = ""
+        self.port = 0
+        self.listening: socket.socket | None = None
+        self._control = control
+        self._spawner = helper
+        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._processes: dict[int, SandboxProcess] = {}
+        self._early_exits: dict[int, tuple[int | None, str | None]] = {}
+        for folder in (self.home, self.workspace, self.control_folder, self.temporary):
+            folder.mkdir()
+
+    def base_environment(self) -> dict[str, str]:
+        """Return the whole environment that a runtime gets before its adapter adds to it."""
+        return {
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "PATH": os.pathsep.join(("/usr/local/bin", "/usr/bin", "/bin")),
+            "TERM": "dumb",
+            "TMPDIR": str(self.temporary),
+        }
+
+    async def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> SandboxProcess:
+        """Start a program; its standard input is empty.
+
+        Raises:
+            SandboxError: The program cannot be executed.
+        """
+        descriptors = [os.open(os.devnull, os.O_RDONLY)]
+        readers = []
+        for _ in ("stdout", "stderr"):
+            read, write = os.pipe2(os.O_CLOEXEC)
+            readers.append(read)
+            descriptors.append(write)
+        try:
+            answer = await self._ask(
+                {"kind": "spawn", "argv": list(argv), "env": dict(env), "cwd": str(cwd)}, descriptors
+            )
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        if answer["kind"] == "refused":
+            for read in readers:
+                os.close(read)
+            raise SandboxError(f"{argv[0]} cannot be started: {answer['reason']}")
+        loop = asyncio.get_running_loop()
+        process = SandboxProcess(answer["pid"], time.monotonic(), loop.create_future())
+        self._processes[process.pid] = process
+        if process.pid in self._early_exits:
+            process.exited.set_result(self._early_exits.pop(process.pid))
+        for name, read in zip(("stdout", "stderr"), readers, strict=True):
+            process.readers.append(asyncio.create_task(_read_lines(process, name, read)))
+        return process
+
+    def signal(self, process: SandboxProcess, number: signal.Signals) -> None:
+        """Send a signal to the process itself, not to its children."""
+        self._send({"kind": "signal", "pid": process.pid, "number": int(number)})
+
+    async def end(self, grace_seconds: float = GRACE_SECONDS) -> list[str]:
+        """End everything that runs and return the command lines of what had outlived the grace."""
+        answer = await self._ask({"kind": "end", "grace_seconds": grace_seconds})
+        for process in self._processes.values():
+            await asyncio.gather(*process.readers)
+            if not process.exited.done():
+                process.exited.set_result((None, "SIGKILL"))
+        return list(answer["running"])
+
+    def _send(self, message: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
+        try:
+            socket.send_fds(self._control, [json.dumps(message).encode()], list(descriptors))
+        except OSError as error:
+            raise SandboxError(f"the process that guards the sandbox is gone: {error}") from error
+
+    async def _ask(self, message: Mapping[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
+        self._send(message, descriptors)
+        return await self._answer()
+
+    async def _answer(self) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(SPAWNER_ANSWER_SECONDS):
+                answer = await self._answers.get()
+        except TimeoutError as error:
+            raise SandboxError(
+                f"the process that guards the sandbox gave no answer in {SPAWNER_ANSWER_SECONDS:g} s"
+            ) from error
+        if answer["kind"] == "gone":
+            raise SandboxError("the process that guards the sandbox ended by itself")
+        return answer
+
+    def _on_readable(self) -> None:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES_MAX, 1)
+        except OSError:
+            data, descriptors = b"", []
+        if not data:
+            asyncio.get_running_loop().remove_reader(self._control)
+            self._answers.put_nowait({"kind": "gone"})
+            return
+        message = json.loads(data)
+        if message["kind"] == "exited":
+            end = (message["code"], message["signal"])
+            process = self._processes.get(message["pid"])
+            if process is None:
+                self._early_exits[message["pid"]] = end
+            elif not process.exited.done():
+                process.exited.set_result(end)
+            return
+        if descriptors:
+            message["descriptor"] = descriptors[0]
+        self._answers.put_nowait(message)
+
+    async def _open(self) -> None:
+        asyncio.get_running_loop().add_reader(self._control, self._on_readable)
+        ready = await self._answer()
+        self.isolation, self.weaker, self.port = ready["isolation"], ready["weaker"], ready["port"]
+        self.listening = socket.socket(fileno=ready["descriptor"])
+        self.listening.setblocking(False)
+
+    async def _close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._control)
+        self._control.close()  # the spawner ends the tree when it sees this
+        await self._spawner.wait()
+        for process in self._processes.values():
+            for reader in process.readers:
+                reader.cancel()
+            await asyncio.gather(*process.readers, return_exceptions=True)
+        if self.listening is not None:
+            self.listening.close()
+
+
+@asynccontextmanager
+async def open_sandbox() -> AsyncIterator[Sandbox]:
+    """Make a sandbox and end all of it on the way out, whatever happened inside.
+
+    Raises:
+        SandboxError: No folder can be made (a full disk), or the guarding process does not start.
+    """
+    try:
+        root = Path(tempfile.mkdtemp(prefix="crashcart-"))
+    except OSError as error:
+        raise SandboxError(f"no temporary folder can be made: {error}") from error
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        try:
+            spawner = await asyncio.create_subprocess_exec(
+                sys.executable, "-I", "-S", str(SPAWNER), str(theirs.fileno()), pass_fds=[theirs.fileno()], env={}
+            )
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        try:
+            sandbox = Sandbox(root, ours, spawner)
+        except OSError as error:
+            raise SandboxError(f"the sandbox's folders cannot be made: {error}") from error
+        try:
+            await sandbox._open()
+            yield sandbox
+        finally:
+            await sandbox._close()
+    finally:
+        ours.close()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+async def _read_lines(process: SandboxProcess, stream: str, descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=OUTPUT_BYTES_MAX)
+    with os.fdopen(descriptor, "rb", buffering=0) as pipe:
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        try:
+            while line := await reader.readline():
+                process.lines.append(OutputLine(time.monotonic(), stream, line.decode(errors="replace")))
+        finally:
+            transport.close()
