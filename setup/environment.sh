@@ -43,7 +43,7 @@ make_environment() {
             >/dev/null && "$PYTHON" -m venv .venv && return
         rm -rf .venv
     fi
-    if "$PYTHON" -m pip --python "$PYTHON" --version >/dev/null 2>&1; then
+    if "$PYTHON" -m pip --python "$(command -v "$PYTHON")" --version >/dev/null 2>&1; then
         say "this Python has no ensurepip: making .venv without pip, and filling it with the pip of $PYTHON"
         "$PYTHON" -m venv --without-pip .venv && return
         rm -rf .venv
