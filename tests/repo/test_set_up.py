@@ -14,7 +14,7 @@ import pytest
 
 from tests.repo.tree import ROOT, make_targets
 
-TOOLS = ("sh", "cat", "cut", "sha256sum", "id", "rm", "dirname", "timeout", "make", "sed", "awk", "bash", "echo", "true", "false")
+TOOLS = "sh cat cut sha256sum id rm dirname timeout make sed awk bash mv echo true false"
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy(ROOT / name, folder / name)
     (folder / "bin").mkdir()
-    for name in TOOLS:
+    for name in TOOLS.split():
         found = shutil.which(name)
         assert found, f"the set-up needs {name}"
         (folder / "bin" / name).symlink_to(found)
@@ -111,28 +111,60 @@ def test_a_ready_environment_is_left_alone(folder: Path) -> None:
     assert run(folder, "make", "environment").returncode == 2
 
 
-def test_a_browser_that_is_named_and_does_not_start_is_an_error(folder: Path) -> None:
-    (folder / ".venv").mkdir()
-    done = run(folder, "sh", "setup/browser.sh", CHROMIUM="nowhere")
+@pytest.fixture
+def environment(folder: Path) -> Path:
+    """The folder with a .venv whose Python starts Playwright's driver and can install no browser."""
+    (folder / ".venv/bin").mkdir(parents=True)
+    stand_in(folder, "environment-python", 'case "$*" in *--version*) exit 0 ;; esac; exit 1')
+    (folder / ".venv/bin/python").symlink_to(folder / "bin/environment-python")
+    return folder
+
+
+def test_a_browser_that_is_named_and_does_not_start_is_an_error(environment: Path) -> None:
+    done = run(environment, "sh", "setup/browser.sh", CHROMIUM="nowhere")
     assert "CHROMIUM names 'nowhere', which does not start" in done.stderr
     assert done.returncode == 1
 
 
-def test_a_browser_on_the_path_is_taken(folder: Path) -> None:
-    (folder / ".venv").mkdir()
-    chromium = stand_in(folder, "chromium-browser", "exit 0")
-    stand_in(folder, "chromium", "exit 1")
-    assert run(folder, "sh", "setup/browser.sh").returncode == 0
-    assert (folder / ".venv/chromium").read_text() == str(chromium)
+def test_a_browser_that_is_named_goes_before_one_on_the_path(environment: Path) -> None:
+    stand_in(environment, "chromium", "exit 0")
+    mine = stand_in(environment, "my-chromium", "exit 0")
+    assert run(environment, "sh", "setup/browser.sh", CHROMIUM="my-chromium").returncode == 0
+    assert (environment / ".venv/chromium").read_text() == str(mine)
 
 
-def test_without_any_browser_the_tests_do_not_start(folder: Path) -> None:
-    (folder / ".venv/bin").mkdir(parents=True)
-    (folder / ".venv/bin/python").symlink_to("/bin/false")
-    done = run(folder, "sh", "setup/browser.sh")
+def test_the_first_browser_on_the_path_that_starts_is_taken(environment: Path) -> None:
+    chromium = stand_in(environment, "chromium-browser", "exit 0")
+    stand_in(environment, "chromium", "exit 1")
+    assert run(environment, "sh", "setup/browser.sh").returncode == 0
+    assert (environment / ".venv/chromium").read_text() == str(chromium)
+
+
+def test_without_any_browser_the_tests_do_not_start(environment: Path) -> None:
+    stand_in(environment, "apt-get", "touch installed; exit 1")
+    done = run(environment, "sh", "setup/browser.sh")
     assert "sudo apt-get install -y chromium" in done.stderr
     assert done.returncode == 1
-    assert not (folder / ".venv/chromium").exists()
+    assert not (environment / ".venv/chromium").exists()
+    assert not (environment / "installed").exists(), "only root may install system packages"
+
+
+def test_root_gets_the_system_browser(environment: Path) -> None:
+    stand_in(environment, "id", "echo 0")
+    stand_in(environment, "chromium-of-debian", "exit 0")
+    stand_in(environment, "apt-get", 'case "$*" in *chromium*) cd bin && mv chromium-of-debian chromium ;; esac')
+    done = run(environment, "sh", "setup/browser.sh")
+    assert "installing the system package chromium" in done.stdout
+    assert done.returncode == 0
+
+
+def test_a_driver_that_does_not_start_is_said(environment: Path) -> None:
+    stand_in(environment, "chromium", "exit 0")
+    stand_in(environment, "environment-python", "echo no libatomic >&2; exit 1")
+    done = run(environment, "sh", "setup/browser.sh")
+    assert "no libatomic" in done.stderr
+    assert "sudo apt-get install -y libatomic1" in done.stderr
+    assert done.returncode == 1
 
 
 def test_help_lists_every_target(folder: Path) -> None:
