@@ -10,7 +10,7 @@ trap 'rm -rf "$scratch"' EXIT
 printf 'set-up: installing the resolver uv into a throw-away environment\n'
 "${PYTHON:-python3}" -m venv "$scratch/environment"
 "$scratch/environment/bin/python" -m pip install -q --disable-pip-version-check uv
-"$scratch/environment/bin/uv" pip compile -q --universal --python-version 3.11 --generate-hashes --upgrade \
+"$scratch/environment/bin/uv" pip compile -q --system-certs --universal --python-version 3.11 --generate-hashes --upgrade \
     --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
     --extra dev pyproject.toml --output-file "$scratch/requirements.lock" >/dev/null
 mv "$scratch/requirements.lock" requirements.lock
