@@ -1,0 +1,73 @@
+"""Checks on how the runtime ended: its process, and what it said about its own end (L1, L2)."""
+
+from __future__ import annotations
+
+from harness.checks.check import Check, Judgement, equal, holds, unknown
+from harness.model.history import History
+from harness.model.outcome import Role
+
+
+def exit_code(expected: int | str) -> Check:
+    """The last phase's exit code is this number, or any number but 0 for ``"nonzero"``."""
+
+    def judge(history: History) -> Judgement:
+        end = history.last_end
+        if end is None or not end.ended:
+            return unknown(expected, "the process did not end by itself")
+        actual: object = end.exit_code if end.signal is None else end.signal
+        if expected == "nonzero":
+            return holds(condition=isinstance(actual, int) and actual != 0, expected="nonzero", actual=actual)
+        return equal(expected, actual)
+
+    return Check("ending.exit", judge)
+
+
+def terminal(expected: str) -> Check:
+    """The runtime gave this typed terminal reason (L1)."""
+    return Check("ending.terminal", lambda history: equal(expected, history.last_ending.terminal))
+
+
+def turns(expected: int) -> Check:
+    """The runtime counted this many turns (A4)."""
+    return Check("ending.turns", lambda history: equal(expected, history.last_ending.turns))
+
+
+def answer_contains(text: str) -> Check:
+    """The final answer holds a text."""
+
+    def judge(history: History) -> Judgement:
+        answer = history.last_ending.text
+        return holds(condition=text in (answer or ""), expected=f"an answer with {text!r}", actual=answer)
+
+    return Check("ending.answer", judge)
+
+
+def output_contains(text: str) -> Check:
+    """The last phase printed a text on either output."""
+
+    def judge(history: History) -> Judgement:
+        printed = "".join(event.data["text"] for event in history.of("output.line") if event.phase == len(history.ends))
+        return holds(condition=text in printed, expected=f"output with {text!r}", actual=printed[-400:])
+
+    return Check("ending.output", judge)
+
+
+def within_bound() -> Check:
+    """Every phase ended by itself or at its crash point; a run that had to be stopped proves nothing."""
+
+    def judge(history: History) -> Judgement:
+        if history.ended:
+            return equal("every phase ended", "every phase ended")
+        last = history.events[-1] if history.events else None
+        seen = f"last seen: {last.source} {last.kind} at {last.at_seconds:.1f} s" if last else "nothing was seen"
+        return unknown("every phase ended", f"the wall limit passed; {seen}")
+
+    return Check("ending.within-bound", judge, Role.PRECONDITION)
+
+
+def nothing_left_running() -> Check:
+    """No process outlived the runtime."""
+    return Check(
+        "ending.nothing-left-running",
+        lambda history: equal([], list(history.left_running)),
+    )

@@ -1,0 +1,100 @@
+"""Checks on what the provider received: how many requests, for which model, with which conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from harness.checks.check import Check, Judgement, equal, holds, unknown
+from harness.model.history import History
+from harness.model.outcome import Role
+
+
+def count(expected: int, lane: str = "main") -> Check:
+    """The lane got exactly this many model requests (A2)."""
+    return Check("requests.count", lambda history: equal(expected, len(history.requests(lane))))
+
+
+def models(expected: Sequence[str], lane: str = "main") -> Check:
+    """The models asked for, request by request (C1)."""
+    return Check(
+        "requests.models",
+        lambda history: equal(list(expected), [request.model for request in history.requests(lane)]),
+    )
+
+
+def contain(texts: Mapping[int, str], lane: str = "main") -> Check:
+    """Each numbered request of the lane holds its text somewhere in the conversation."""
+
+    def judge(history: History) -> Judgement:
+        requests = history.requests(lane)
+        missing = {}
+        for number, text in texts.items():
+            if number > len(requests):
+                missing[number] = f"there is no request {number}; the lane got {len(requests)}"
+                continue
+            sent = msgspec.json.encode(requests[number - 1].messages).decode()
+            if msgspec.json.encode(text).decode()[1:-1] not in sent:
+                missing[number] = f"{text!r} is not in its messages"
+        return holds(condition=not missing, expected=dict(texts), actual=missing or "all found")
+
+    return Check("requests.contain", judge)
+
+
+def carry_earlier_turns(first_phase: int = 1) -> Check:
+    """After a resume, the first request begins with what the last request before it held (J1)."""
+
+    def judge(history: History) -> Judgement:
+        before = [request for request in history.requests() if request.phase == first_phase]
+        after = [request for request in history.requests() if request.phase > first_phase]
+        if not before or not after:
+            return unknown("requests before and after the resume", "one of the two phases sent no request")
+        old, new = user_texts(before[-1].messages), user_texts(after[0].messages)
+        return holds(
+            condition=all(text in new for text in old),
+            expected={"user texts of the last request before": old},
+            actual={"user texts of the first request after": new},
+        )
+
+    return Check("requests.carry-earlier-turns", judge)
+
+
+def accepted() -> Check:
+    """The strict provider refused nothing: every request would have been valid at the real API (F2)."""
+
+    def judge(history: History) -> Judgement:
+        refused = {
+            f"request {request.number}": list(request.refused) for request in history.requests(None) if request.refused
+        }
+        return holds(condition=not refused, expected="no refused request", actual=refused or "no refused request")
+
+    return Check("requests.accepted", judge)
+
+
+def scripted() -> Check:
+    """The script had an answer for every request; otherwise the run left the scenario."""
+
+    def judge(history: History) -> Judgement:
+        unexpected = [
+            f"request {event.data['request']}: {event.data['reason']}" for event in history.of("request.unexpected")
+        ]
+        if unexpected:
+            return unknown("only requests that the script answers", "; ".join(unexpected))
+        return equal("only requests that the script answers", "only requests that the script answers")
+
+    return Check("requests.scripted", judge, Role.PRECONDITION)
+
+
+def user_texts(messages: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return the text blocks of the user's messages."""
+    found = []
+    for message in messages:
+        if message.get("role") != "user":
+            continue
+        content = message.get("content")
+        if isinstance(content, str):
+            found.append(content)
+        elif isinstance(content, Sequence):
+            found += [str(block["text"]) for block in content if isinstance(block, Mapping) and "text" in block]
+    return found

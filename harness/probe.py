@@ -1,0 +1,209 @@
+"""Declares probes: a named claim over one or more scenarios, written once and run by the command line and by pytest.
+
+A probe's function is a straight line of two verbs, ``play`` and ``check``. It never branches on what it sees, never
+reads the clock and never starts anything itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.checks.check import Check
+from harness.engine import Cancellation, Played, evidence_of, harness_error, play
+from harness.model.clause import CLAUSES
+from harness.model.evidence import Evidence
+from harness.model.outcome import Outcome, worst
+from harness.runtimes.adapter import Installation
+from harness.runtimes.register import RuntimeChoice
+from harness.scenario_file import LoadedScenario, load_scenario
+from harness.store import Store
+
+SCENARIOS = Path(__file__).resolve().parent.parent / "scenarios"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One claim.
+
+    Attributes:
+        id: Dotted slug, never renumbered.
+        claim: One sentence.
+        clauses: The clauses that it serves.
+        scenarios: The scenario files that it plays, relative to ``folder``.
+        mutants: Its negative controls: mutants of the reference runtime that turn it red.
+        function: The straight line.
+        folder: Where its scenario files lie.
+    """
+
+    id: str
+    claim: str
+    clauses: tuple[str, ...]
+    scenarios: tuple[str, ...]
+    mutants: tuple[str, ...]
+    function: Callable[[ProbeRun], None]
+    folder: Path = SCENARIOS
+
+    def load(self) -> dict[str, LoadedScenario]:
+        """Read all its scenarios.
+
+        Raises:
+            DocumentError: One of them has a mistake.
+        """
+        return {name: load_scenario(self.folder / name) for name in self.scenarios}
+
+
+class ProbeRun:
+    """One probe on one runtime: what its function speaks to."""
+
+    def __init__(
+        self,
+        loaded: dict[str, LoadedScenario],
+        choice: RuntimeChoice,
+        installation: Installation,
+        cancellation: Cancellation,
+    ) -> None:
+        self._loaded = loaded
+        self._choice = choice
+        self._installation = installation
+        self._cancellation = cancellation
+        self.played: list[Played] = []
+
+    def play(self, scenario: str) -> Played:
+        """Play one of the declared scenarios; its ``expect`` and the universal checks judge it in any case."""
+        played = play(self._loaded[scenario], self._choice.adapter, self._installation, self._cancellation)
+        self.played.append(played)
+        return played
+
+    def check(self, played: Played, *checks: Check) -> None:
+        """Add checks to those that judge what was played; all are asked, even when one fails."""
+        played.checks += checks
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What a probe found on one runtime."""
+
+    probe: str
+    claim: str
+    clauses: tuple[str, ...]
+    runtime: str
+    outcome: Outcome
+    evidences: tuple[Evidence, ...]
+    duration_seconds: float
+
+
+PROBES: dict[str, Probe] = {}
+
+
+def probe(
+    *,
+    id: str,  # noqa: A002 - the declaration reads best with the plain word
+    claim: str,
+    clauses: tuple[str, ...],
+    scenarios: tuple[str, ...],
+    mutants: tuple[str, ...],
+) -> Callable[[Callable[[ProbeRun], None]], Probe]:
+    """Declare a probe and register it under its id.
+
+    Raises:
+        ValueError: The id is taken, or a clause does not exist.
+    """
+
+    def declared(function: Callable[[ProbeRun], None]) -> Probe:
+        unknown = [clause for clause in clauses if clause not in CLAUSES]
+        if unknown or id in PROBES:
+            raise ValueError(f"probe '{id}': unknown clauses {unknown}" if unknown else f"probe '{id}' is there twice")
+        PROBES[id] = Probe(id, claim, clauses, scenarios, mutants, function)
+        return PROBES[id]
+
+    return declared
+
+
+def all_probes() -> list[Probe]:
+    """Import the probe suite and return its probes in the order of their ids."""
+    package = importlib.import_module("probes")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"probes.{module.name}")
+    return [PROBES[name] for name in sorted(PROBES)]
+
+
+@dataclass
+class Session:
+    """What the probes of one command share: the store, installed runtimes, and a way to end them all."""
+
+    store: Store
+    cache: Path
+    cancellation: Cancellation = field(default_factory=Cancellation)
+    _installations: dict[str, Installation] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def installation(self, choice: RuntimeChoice) -> Installation:
+        """Install a runtime once.
+
+        Raises:
+            RuntimeUnavailableError: It cannot be had.
+        """
+        with self._lock:
+            if str(choice) not in self._installations:
+                self._installations[str(choice)] = choice.adapter.install(choice.version, self.cache)
+            return self._installations[str(choice)]
+
+    def run(self, which: Probe, choice: RuntimeChoice) -> ProbeResult:
+        """Run a probe on a runtime and store the evidence of each scenario it played.
+
+        Raises:
+            DocumentError: A scenario has a mistake; nothing was started.
+            RuntimeUnavailableError: The runtime cannot be had.
+            StoreError: The evidence could not be stored.
+            asyncio.CancelledError: The command was interrupted.
+        """
+        loaded = which.load()
+        installation = self.installation(choice)
+        run = ProbeRun(loaded, choice, installation, self.cancellation)
+        started = time.monotonic()
+        try:
+            which.function(run)
+        except Exception as error:
+            if not run.played:
+                raise
+            run.played[-1].refusal = harness_error(error)
+        duration_seconds = time.monotonic() - started
+        evidences = []
+        for played in run.played:
+            name = self.store.new_run(played.captured_at)
+            evidence = evidence_of(played, installation, str(choice), name)
+            self.store.keep(evidence, played.recording.journal, which.id, duration_seconds / len(run.played))
+            evidences.append(evidence)
+        return ProbeResult(
+            probe=which.id,
+            claim=which.claim,
+            clauses=which.clauses,
+            runtime=str(choice),
+            outcome=worst(evidence.outcome for evidence in evidences),
+            evidences=tuple(evidences),
+            duration_seconds=duration_seconds,
+        )
+
+
+def single(path: Path) -> Probe:
+    """Return a scenario file of the user's own as a probe, so that it runs like any other.
+
+    Raises:
+        DocumentError: The file has a mistake.
+    """
+    scenario = load_scenario(path).scenario
+    return Probe(
+        id=scenario.id,
+        claim=scenario.claim,
+        clauses=scenario.clauses,
+        scenarios=(path.name,),
+        mutants=(),
+        function=lambda run: run.check(run.play(path.name)),
+        folder=path.parent,
+    )

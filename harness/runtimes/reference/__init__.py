@@ -1,0 +1,1 @@
+"""The reference runtime as a runtime under test."""

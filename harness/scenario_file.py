@@ -1,0 +1,336 @@
+"""Reads scenario files; every mistake is one sentence with file, line, what was allowed and the nearest word.
+
+Everything that can be known to be wrong is refused here, before any process starts: an unknown key, a wrong type, a
+crash at a tool that the scenario does not have, a fault that its reply can never reach.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fake_provider.document import Node, load_document
+from fake_provider.script import Script, parse_lanes
+from harness.crash.point import crash_label, unreachable
+from harness.model.clause import CLAUSES
+from harness.model.scenario import (
+    Crash,
+    EffectMode,
+    EffectTool,
+    Expectation,
+    FileExpectation,
+    Hook,
+    HookEvent,
+    Phase,
+    Position,
+    ResultExpectation,
+    Scenario,
+    Settings,
+)
+
+SCENARIO_KEYS = {
+    "id", "claim", "clauses", "prompt", "crash", "phases", "settings", "model", "tools", "hooks", "workspace",
+    "expect", "wall_seconds",
+}  # fmt: skip
+ARGUMENT_TYPES = {"string", "integer", "number", "boolean", "object", "array"}
+
+
+@dataclass(frozen=True)
+class LoadedScenario:
+    """A scenario together with the provider's script and the text that both were read from."""
+
+    scenario: Scenario
+    script: Script
+    path: Path
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """The sha256 of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def load_scenario(path: Path) -> LoadedScenario:
+    """Read and validate one scenario file.
+
+    Raises:
+        DocumentError: Anything is wrong with it; the message begins with ``file:line:``.
+    """
+    root = load_document(path)
+    fields = root.fields("scenario", SCENARIO_KEYS, required=("id", "claim", "clauses", "model"))
+    tools = _tools(fields["tools"]) if "tools" in fields else ()
+    script = parse_lanes(fields["model"])
+    phases = _phases(root, fields)
+    for phase, node in phases:
+        if phase.crash is not None:
+            _reachable(phase.crash, node, tools, script)
+    scenario = Scenario(
+        id=fields["id"].text(),
+        claim=fields["claim"].text(),
+        clauses=tuple(_clause(node) for node in fields["clauses"].items("clauses")),
+        phases=tuple(phase for phase, _ in phases),
+        model=fields["model"].data(),
+        settings=_settings(fields["settings"]) if "settings" in fields else Settings(),
+        tools=tools,
+        hooks=tuple(_hook(node) for node in fields["hooks"].items("hooks")) if "hooks" in fields else (),
+        workspace=_texts(fields["workspace"], "workspace") if "workspace" in fields else {},
+        expect=_expectation(fields["expect"], tools) if "expect" in fields else Expectation(),
+        wall_seconds=fields["wall_seconds"].number(minimum=1) if "wall_seconds" in fields else 60.0,
+        faults_declared=(),
+    )
+    declared = (*wire_faults(script), *_tool_faults(tools), *_crash_faults(scenario.phases))
+    return LoadedScenario(
+        msgspec.structs.replace(scenario, faults_declared=declared), script, path, path.read_text(encoding="utf-8")
+    )
+
+
+def _clause(node: Node) -> str:
+    return node.choice("clause", CLAUSES)
+
+
+def _phases(root: Node, fields: dict[str, Node]) -> list[tuple[Phase, Node]]:
+    if ("prompt" in fields) == ("phases" in fields):
+        raise root.error("a scenario has either 'prompt' (one phase) or 'phases' (a list), not both and not neither")
+    if "prompt" in fields:
+        crash = _crash(fields["crash"]) if "crash" in fields else None
+        return [(Phase(text=fields["prompt"].text(), crash=crash), fields.get("crash", fields["prompt"]))]
+    if "crash" in fields:
+        raise fields["crash"].error("with 'phases', the crash stands in the phase that it ends")
+    nodes = fields["phases"].items("phases")
+    if not nodes:
+        raise fields["phases"].error("phases is empty; at least one is needed")
+    return [(_phase(node, number), node) for number, node in enumerate(nodes, start=1)]
+
+
+def _phase(node: Node, number: int) -> Phase:
+    fields = node.fields("phase", {"prompt", "resume", "session", "crash"})
+    if ("prompt" in fields) == ("resume" in fields):
+        raise node.error("a phase has either 'prompt' (a new session) or 'resume' (the session goes on)")
+    session = _session(fields["session"]) if "session" in fields else None
+    if session is not None and "resume" not in fields:
+        raise fields["session"].error("'session' names the session to resume, and this phase has no 'resume'")
+    if "resume" in fields and number == 1 and session is None:
+        raise fields["resume"].error("the first phase has nothing to resume; begin with 'prompt', or name a 'session'")
+    return Phase(
+        text=(fields.get("prompt") or fields["resume"]).text(),
+        resume="resume" in fields,
+        session=session,
+        crash=_crash(fields["crash"]) if "crash" in fields else None,
+    )
+
+
+def _session(node: Node) -> str:
+    try:
+        return str(uuid.UUID(node.text()))
+    except ValueError:
+        raise node.expected("a session id as a UUID") from None
+
+
+def _crash(node: Node) -> Crash:
+    fields = node.fields("crash", Crash.__struct_fields__, required=("at",))
+    names = {item.name for item in signal.Signals}
+    at = Position(fields["at"].choice("position", {position.value for position in Position}))
+    return Crash(
+        at=at,
+        signal=fields["signal"].choice("signal", names) if "signal" in fields else "SIGKILL",
+        tool=fields["tool"].text() if "tool" in fields else None,
+        lane=fields["lane"].text() if "lane" in fields else "main",
+        nth=fields["nth"].integer(minimum=1) if "nth" in fields else 1,
+        event=fields["event"].text() if "event" in fields else None,
+        event_nth=fields["event_nth"].integer(minimum=1) if "event_nth" in fields else 1,
+    )
+
+
+def _reachable(crash: Crash, node: Node, tools: tuple[EffectTool, ...], script: Script) -> None:
+    if crash.at.of_tool:
+        names = {tool.name for tool in tools}
+        if crash.tool is None or crash.tool not in names:
+            raise node.error(
+                f"a crash at {crash.at} names a tool of this scenario's 'tools', found "
+                f"{crash.tool or 'none'}; allowed: {', '.join(sorted(names)) or 'none, the scenario has no tools'}"
+            )
+        return
+    if crash.tool is not None:
+        raise node.error(f"a crash at {crash.at} happens in the provider and takes no 'tool'")
+    if problem := unreachable(crash, script):
+        raise node.error(f"this crash can never be reached: {problem}")
+
+
+def _tools(node: Node) -> tuple[EffectTool, ...]:
+    return tuple(_tool(name, child) for name, child in node.entries("tools").items())
+
+
+def _tool(name: str, node: Node) -> EffectTool:
+    fields = node.fields("tool", {"description", "arguments", "mode", "modes", "delay_seconds", "read_only"})
+    if "mode" in fields and "modes" in fields:
+        raise node.error("a tool has either 'mode' (every call) or 'modes' (call by call)")
+    modes: tuple[EffectMode, ...] = (EffectMode.NORMAL,)
+    if "mode" in fields:
+        modes = (_mode(fields["mode"]),)
+    if "modes" in fields:
+        modes = tuple(_mode(item) for item in fields["modes"].items("modes"))
+    if not modes:
+        raise fields["modes"].error("modes is empty; at least one is needed")
+    arguments = fields["arguments"].entries("arguments") if "arguments" in fields else {}
+    return EffectTool(
+        name=name,
+        description=fields["description"].text() if "description" in fields else f"Does {name}.",
+        arguments={key: child.choice("argument type", ARGUMENT_TYPES) for key, child in arguments.items()},
+        modes=modes,
+        delay_seconds=fields["delay_seconds"].number(minimum=0) if "delay_seconds" in fields else 1.0,
+        read_only=fields["read_only"].flag() if "read_only" in fields else False,
+    )
+
+
+def _mode(node: Node) -> EffectMode:
+    return EffectMode(node.choice("mode", {mode.value for mode in EffectMode}))
+
+
+def _hook(node: Node) -> Hook:
+    fields = node.fields("hook", {"event", "reason", "tool", "times"}, required=("event", "reason"))
+    return Hook(
+        event=HookEvent(fields["event"].choice("hook event", {event.value for event in HookEvent})),
+        reason=fields["reason"].text(),
+        tool=fields["tool"].text() if "tool" in fields else None,
+        times=fields["times"].integer(minimum=1) if "times" in fields else 1,
+    )
+
+
+def _settings(node: Node) -> Settings:
+    fields = node.fields("settings", Settings.__struct_fields__)
+    values: dict[str, Any] = {}
+    for name, child in fields.items():
+        values[name] = SETTING_READERS[name](child)
+    return Settings(**values)
+
+
+SETTING_READERS: dict[str, Callable[[Node], Any]] = {
+    "model": Node.text,
+    "fallback_models": lambda node: tuple(item.text() for item in node.items("fallback_models")),
+    "max_retries": lambda node: node.integer(minimum=0),
+    "max_turns": lambda node: node.integer(minimum=1),
+    "stream_idle_timeout_seconds": lambda node: node.number(minimum=0),
+}
+
+
+def _texts(node: Node, kind: str) -> dict[str, str]:
+    found = {}
+    for path, child in node.entries(kind).items():
+        if path.startswith("/") or ".." in Path(path).parts:
+            raise child.error(f"'{path}' leaves the workspace; a path is relative and has no '..'")
+        found[path] = child.text()
+    return found
+
+
+def _expectation(node: Node, tools: tuple[EffectTool, ...]) -> Expectation:
+    fields = node.fields("expect", Expectation.__struct_fields__)
+    names = {tool.name for tool in tools}
+    return Expectation(
+        models=tuple(item.text() for item in fields["models"].items("models")) if "models" in fields else None,
+        requests=fields["requests"].integer(minimum=0) if "requests" in fields else None,
+        turns=fields["turns"].integer(minimum=0) if "turns" in fields else None,
+        terminal=fields["terminal"].choice("terminal reason", TERMINALS) if "terminal" in fields else None,
+        exit=_exit(fields["exit"]) if "exit" in fields else None,
+        effects=_counts(fields["effects"], "tool", names) if "effects" in fields else {},
+        results=tuple(_result(item) for item in fields["results"].items("results")) if "results" in fields else (),
+        files=_files(fields["files"]) if "files" in fields else (),
+        answer_contains=fields["answer_contains"].text() if "answer_contains" in fields else None,
+        request_contains=_request_texts(fields["request_contains"]) if "request_contains" in fields else {},
+        output_contains=fields["output_contains"].text() if "output_contains" in fields else None,
+        hooks=_counts(fields["hooks"], "hook event", {event.value for event in HookEvent}) if "hooks" in fields else {},
+    )
+
+
+TERMINALS = {
+    "completed", "max_turns", "background_requested", "tool_deferred", "hook_stopped", "aborted_streaming",
+    "aborted_tools", "prompt_too_long", "rapid_refill_breaker", "malformed_tool_use_exhausted",
+    "max_output_exhausted", "model_error", "api_error", "refused", "recovery_required", "loop_wakeup",
+}  # fmt: skip
+"""Clause L1."""
+
+
+def _exit(node: Node) -> int | str:
+    if node.value == "nonzero":
+        return "nonzero"
+    if isinstance(node.value, str):
+        raise node.expected("an exit code, or the word nonzero")
+    return node.integer(minimum=0)
+
+
+def _counts(node: Node, kind: str, allowed: set[str]) -> dict[str, int]:
+    children = node.fields(f"{kind} counts", allowed)
+    return {name: child.integer(minimum=0) for name, child in children.items()}
+
+
+def _result(node: Node) -> ResultExpectation:
+    fields = node.fields("result", {"tool", "error", "contains"}, required=("tool",))
+    return ResultExpectation(
+        tool=fields["tool"].text(),
+        error=fields["error"].flag() if "error" in fields else None,
+        contains=fields["contains"].text() if "contains" in fields else None,
+    )
+
+
+def _files(node: Node) -> tuple[FileExpectation, ...]:
+    found = []
+    for path, child in node.entries("files").items():
+        fields = child.fields("file", {"equals", "contains", "absent"})
+        if len(fields) != 1:
+            raise child.error("a file has exactly one of 'equals', 'contains', 'absent'")
+        found.append(
+            FileExpectation(
+                path=path,
+                equals=fields["equals"].text() if "equals" in fields else None,
+                contains=fields["contains"].text() if "contains" in fields else None,
+                absent=fields["absent"].flag() if "absent" in fields else False,
+            )
+        )
+    return tuple(found)
+
+
+def _request_texts(node: Node) -> dict[int, str]:
+    if not isinstance(node.value, dict):
+        raise node.expected("a mapping of request number to text")
+    found = {}
+    for key, value in node.value.items():
+        if not isinstance(key, int) or key < 1 or not isinstance(value, str):
+            raise node.error(f"expected a request number from 1 and a text, found {key!r}: {value!r}")
+        found[int(key)] = str(value)
+    return found
+
+
+def _tool_faults(tools: tuple[EffectTool, ...]) -> tuple[str, ...]:
+    return tuple(
+        f"tool {tool.name} call {number}: {mode}"
+        for tool in tools
+        for number, mode in enumerate(tool.modes, start=1)
+        if mode.is_fault
+    )
+
+
+def _crash_faults(phases: tuple[Phase, ...]) -> tuple[str, ...]:
+    return tuple(
+        crash_label(number, phase.crash) for number, phase in enumerate(phases, start=1) if phase.crash is not None
+    )
+
+
+def wire_faults(script: Script) -> tuple[str, ...]:
+    """Return the script's wire faults as short sentences, one for each step that has one."""
+    return tuple(
+        fault_label(lane.name, f"{step.label}: {step.fault.kind}")
+        for lane in script.lanes
+        for step in lane.steps
+        if step.fault is not None
+    )
+
+
+def fault_label(lane: str, what: str) -> str:
+    """Return a wire fault in one short sentence, equal for the declaration and for the event that it fired."""
+    return f"lane {lane}: {what}"
