@@ -1,0 +1,261 @@
+"""One session: its transcript, its message graph and its turn ledger, new or rebuilt from disk (J1 to J4, N4, N8).
+
+It restores the logical history. It never revives a process, a connection or a background task, and it never guesses
+what a call did.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reference_runtime.clock import Clock
+from reference_runtime.graph import Block, Message, MessageGraph
+from reference_runtime.ledger import Receipt, TurnLedger
+from reference_runtime.recovery.receipts import CallVerdict
+from reference_runtime.transcript import (
+    FORMAT_VERSION,
+    Damage,
+    Record,
+    TranscriptContent,
+    TranscriptWriter,
+    read_transcript,
+)
+
+
+class UnknownSessionError(Exception):
+    """There is no session with this id (J3)."""
+
+
+@dataclass(frozen=True)
+class SessionHistory:
+    """What a transcript tells: messages, calls, endings and damage. The reader for whoever only looks."""
+
+    session_id: str
+    graph: MessageGraph
+    ledger: TurnLedger
+    terminal_reasons: tuple[str, ...]
+    damages: tuple[Damage, ...]
+    model: str
+    working_folder: str
+    began_at: str
+
+    @property
+    def messages(self) -> list[Message]:
+        """The active messages in order."""
+        return self.graph.active()
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """Every tool call in the order of dispatch; `receipt.verdict` says what is known of it."""
+        return self.ledger.receipts()
+
+
+def new_id() -> str:
+    """A new random identifier (UUID, RFC 9562)."""
+    return str(uuid.uuid4())
+
+
+def transcript_path(home: Path, session_id: str) -> Path:
+    """Where the transcript of a session is kept."""
+    return home / "sessions" / f"{session_id}.jsonl"
+
+
+def read_session(path: Path) -> SessionHistory:
+    """Read a session without changing anything.
+
+    Raises:
+        UnknownSessionError: There is no such file, or no intact record in it.
+        NewerFormatError: It was written by a newer version.
+        ImpossibleFactsError: The records of a tool call contradict each other.
+    """
+    try:
+        content = read_transcript(path)
+    except FileNotFoundError as error:
+        raise UnknownSessionError(path.stem) from error
+    if not content.records:
+        raise UnknownSessionError(path.stem)
+
+    def refuse_to_write(kind: str, **_fields: Any) -> None:
+        raise AssertionError(f"a reader tried to record {kind}")
+
+    ledger = TurnLedger(path.stem, refuse_to_write, new_id)
+    return _rebuild(path.stem, content, ledger)
+
+
+def _rebuild(session_id: str, content: TranscriptContent, ledger: TurnLedger) -> SessionHistory:
+    graph = MessageGraph()
+    opening: Mapping[str, Any] = {}
+    terminals: list[str] = []
+    older = False
+    for record in content.records:
+        older = older or record.version < FORMAT_VERSION
+        match record.kind:
+            case "session":
+                opening = opening or {**record.fields, "at": record.at}
+            case "message":
+                graph.add(_message(record))
+            case "tombstone":
+                graph.tombstone(record.fields["uuids"])
+            case "run_ended":
+                terminals.append(record.fields["terminal_reason"])
+            case _:
+                ledger.replay(record)
+    if older:
+        for message, call in graph.unanswered_calls():
+            if ledger.receipt_of(call["id"]) is None:
+                ledger.adopt_unrecorded(call["id"], call["name"], message.turn, call["input"])
+    return SessionHistory(
+        session_id=session_id,
+        graph=graph,
+        ledger=ledger,
+        terminal_reasons=tuple(terminals),
+        damages=content.damages,
+        model=opening.get("model", ""),
+        working_folder=opening.get("cwd", ""),
+        began_at=opening.get("at", ""),
+    )
+
+
+def _message(record: Record) -> Message:
+    fields = record.fields
+    return Message(
+        uuid=fields["uuid"],
+        parent_uuid=fields["parent_uuid"],
+        role=fields["role"],
+        content=tuple(fields["content"]),
+        turn=fields["turn"],
+        hidden=fields.get("hidden", False),
+        details=fields.get("details", {}),
+    )
+
+
+class Session:
+    """A session that is being written: every message and record is on disk before it counts."""
+
+    def __init__(self, session_id: str, path: Path, clock: Clock) -> None:
+        """Open the transcript, which may hold nothing yet."""
+        self.session_id = session_id
+        self.path = path
+        self.graph = MessageGraph()
+        self.ledger = TurnLedger(session_id, self.append, new_id)
+        self.damages: tuple[Damage, ...] = ()
+        self._clock = clock
+        self._writer = TranscriptWriter(path)
+
+    @classmethod
+    def begin(cls, home: Path, session_id: str, clock: Clock, *, model: str, cwd: str) -> "Session":
+        """Begin a new session."""
+        session = cls(session_id, transcript_path(home, session_id), clock)
+        session.append("session", session_id=session_id, model=model, cwd=cwd)
+        return session
+
+    @classmethod
+    def resume(cls, home: Path, session_id: str, clock: Clock) -> "Session":
+        """Open an existing session with its graph and ledger.
+
+        Raises:
+            UnknownSessionError: There is none.
+            NewerFormatError: It was written by a newer version.
+            ImpossibleFactsError: The records of a tool call contradict each other.
+        """
+        path = transcript_path(home, session_id)
+        # Read before opening to write, so that an unknown session leaves nothing on disk.
+        read_session(path)
+        session = cls(session_id, path, clock)
+        history = _rebuild(session_id, read_transcript(path), session.ledger)
+        session.graph, session.damages = history.graph, history.damages
+        if session.damages:
+            session.append("damage_seen", lines=[damage.line for damage in session.damages])
+        return session
+
+    def append(self, kind: str, **fields: Any) -> None:
+        """Make one record durable. Raises JournalError when it cannot be."""
+        self._writer.append(kind, self._clock.now().isoformat(), **fields)
+
+    def say(
+        self,
+        role: str,
+        content: tuple[Block, ...],
+        turn: int,
+        *,
+        hidden: bool = False,
+        details: Mapping[str, Any] | None = None,
+    ) -> Message:
+        """Record a message as the new leaf."""
+        message = Message(new_id(), self.graph.leaf, role, content, turn, hidden, details or {})
+        self.append(
+            "message",
+            uuid=message.uuid,
+            parent_uuid=message.parent_uuid,
+            role=role,
+            content=list(content),
+            turn=turn,
+            hidden=hidden,
+            details=message.details,
+        )
+        self.graph.add(message)
+        return message
+
+    def tombstone(self, uuids: tuple[str, ...], reason: str) -> None:
+        """Take messages out of the active branch for good (C6)."""
+        self.append("tombstone", uuids=list(uuids), reason=reason)
+        self.graph.tombstone(uuids)
+
+    def close(self) -> None:
+        """Close the transcript."""
+        self._writer.close()
+
+
+@dataclass(frozen=True)
+class OrphanCall:
+    """A tool call of an earlier run that no message answers: what is known of it and the result it now gets."""
+
+    call_id: str
+    tool: str
+    attempt_id: str | None
+    verdict: CallVerdict
+    result: Mapping[str, Any]
+
+
+def orphan_calls(session: Session) -> list[OrphanCall]:
+    """The calls that an earlier run left without an answer, each with the result that says what is known (J4, N4)."""
+    orphans = []
+    for _message_of_call, call in session.graph.unanswered_calls():
+        receipt = session.ledger.receipt_of(call["id"])
+        verdict = receipt.verdict if receipt is not None else CallVerdict.NOT_STARTED
+        orphans.append(
+            OrphanCall(
+                call_id=call["id"],
+                tool=call["name"],
+                attempt_id=receipt.attempt_id if receipt is not None else None,
+                verdict=verdict,
+                result=_orphan_result(call, receipt, verdict),
+            )
+        )
+    return orphans
+
+
+def _orphan_result(call: Block, receipt: Receipt | None, verdict: CallVerdict) -> Mapping[str, Any]:
+    if verdict is CallVerdict.SETTLED and receipt is not None and receipt.result:
+        recorded = {"type": "tool_result", "tool_use_id": call["id"], "content": list(receipt.result)}
+        return {**recorded, "is_error": True} if receipt.is_error else recorded
+    text = _ORPHAN_TEXTS[verdict].format(call_id=call["id"], tool=call["name"])
+    content = [{"type": "text", "text": text}]
+    return {"type": "tool_result", "tool_use_id": call["id"], "content": content, "is_error": True}
+
+
+_ORPHAN_TEXTS: Mapping[CallVerdict, str] = {
+    CallVerdict.SETTLED: "A person confirmed that call {call_id} of tool {tool} took effect. Its output is not known.",
+    CallVerdict.NOT_STARTED: "Call {call_id} of tool {tool} was not started: the program ended before it began.",
+    CallVerdict.UNKNOWN_HOLDS_WRITES: (
+        "The outcome of call {call_id} of tool {tool} is unknown: it was started and the program ended before a result "
+        "was confirmed. It may have happened. Writes of this session are held until a person confirms it; read-only "
+        "tools still work."
+    ),
+    CallVerdict.UNKNOWN_READ: (
+        "The outcome of call {call_id} of tool {tool} is unknown: the program ended before its result was confirmed. "
+        "It only reads, so it may be asked again."
+    ),
+}
