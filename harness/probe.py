@@ -16,9 +16,10 @@ from pathlib import Path
 
 from harness.checks.check import Check
 from harness.engine import Cancellation, Played, evidence_of, harness_error, play
+from harness.expectations import deviations
 from harness.model.clause import CLAUSES
-from harness.model.evidence import Evidence
-from harness.model.outcome import Outcome, worst
+from harness.model.outcome import worst
+from harness.model.result import ProbeResult
 from harness.runtimes.adapter import Installation
 from harness.runtimes.register import RuntimeChoice
 from harness.scenario_file import LoadedScenario, load_scenario
@@ -83,19 +84,6 @@ class ProbeRun:
     def check(self, played: Played, *checks: Check) -> None:
         """Add checks to those that judge what was played; all are asked, even when one fails."""
         played.checks += checks
-
-
-@dataclass(frozen=True)
-class ProbeResult:
-    """What a probe found on one runtime."""
-
-    probe: str
-    claim: str
-    clauses: tuple[str, ...]
-    runtime: str
-    outcome: Outcome
-    evidences: tuple[Evidence, ...]
-    duration_seconds: float
 
 
 PROBES: dict[str, Probe] = {}
@@ -188,6 +176,7 @@ class Session:
             outcome=worst(evidence.outcome for evidence in evidences),
             evidences=tuple(evidences),
             duration_seconds=duration_seconds,
+            deviation=deviations(choice.adapter.name, installation.version).get(which.id),
         )
 
 
