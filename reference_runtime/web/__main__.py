@@ -16,7 +16,7 @@ from pathlib import Path
 
 import uvicorn
 
-from reference_runtime.web.application import application
+from reference_runtime.web.application import guarded_application
 
 
 class UsageError(Exception):
@@ -51,9 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
     sys.stdout.write(f"http://{shown}:{port}/\n")
     sys.stdout.flush()
     # A websocket or lifespan implementation would be imported and never used.
-    config = uvicorn.Config(
-        application(options.home, port), http="h11", ws="none", lifespan="off", log_level="warning", server_header=False
-    )
+    served = guarded_application(options.home, port)
+    config = uvicorn.Config(served, http="h11", ws="none", lifespan="off", log_level="warning", server_header=False)
     try:
         asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
     except KeyboardInterrupt:

@@ -1,7 +1,8 @@
 """The routes of the session page: the page itself, the list of sessions, one session. Reads only; changes nothing.
 
 ``GET /`` and its two assets, ``GET /sessions``, ``GET /sessions/{id}``; anything else is answered with a JSON object
-``{"error": sentence}`` and 404 or 405. A session is read anew for each request, so the page shows what is on disk.
+``{"error": sentence}`` and 404, 405, or 422 for a session that cannot be read. A session is read anew for each request,
+so the page shows what is on disk.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from reference_runtime.web.guard import Guard
-from reference_runtime.web.sessions import read_session, read_sessions
+from reference_runtime.web.sessions import UnreadableSessionError, list_sessions, view_session
 
 PAGE = Path(__file__).parent / "page"
 
@@ -30,7 +31,7 @@ ASSETS = {
 }
 
 
-def application(home: Path, port: int) -> ASGIApp:
+def guarded_application(home: Path, port: int) -> ASGIApp:
     """Return the guarded application.
 
     Args:
@@ -39,17 +40,23 @@ def application(home: Path, port: int) -> ASGIApp:
     """
 
     async def sessions(_request: Request) -> Response:
-        return _json({"sessions": await run_in_threadpool(read_sessions, home)})
+        return _json({"sessions": await run_in_threadpool(list_sessions, home)})
 
     async def session(request: Request) -> Response:
-        view = await run_in_threadpool(read_session, home, request.path_params["id"])
+        session_id = request.path_params["id"]
+        try:
+            view = await run_in_threadpool(view_session, home, session_id)
+        except UnreadableSessionError as error:
+            raise HTTPException(422, str(error)) from error
         if view is None:
-            raise HTTPException(404, f"no session {request.path_params['id']} under {home.name}")
+            raise HTTPException(404, f"no session {session_id}")
         return _json(view)
 
     routes = [Route(path, partial(_asset, name, media_type)) for path, (name, media_type) in ASSETS.items()]
     routes += [Route("/sessions", sessions), Route("/sessions/{id}", session)]
-    return Guard(Starlette(routes=routes, exception_handlers={HTTPException: _refused}), port)
+    application = Starlette(routes=routes, exception_handlers={HTTPException: _refused})
+    application.router.redirect_slashes = False
+    return Guard(application, port)
 
 
 async def _asset(name: str, media_type: str, _request: Request) -> Response:

@@ -2,8 +2,8 @@
 
 /** @typedef {{call_id: string, tool: string, state: "finished" | "unknown" | "not_started", because: string}} Call */
 /** @typedef {{kind: "text", text: string} | {kind: "call", call_id: string} | {kind: "result", call_id: string, text: string, is_error: boolean}} Part */
-/** @typedef {{role: "user" | "assistant", parts: Part[]}} Message */
-/** @typedef {{id: string, ended: string | null, prompt: string, unknown: number}} Summary */
+/** @typedef {{role: "user" | "assistant", hidden: boolean, parts: Part[]}} Message */
+/** @typedef {{id: string, ended: string | null, prompt: string, unknown: number, problem: string | null}} Summary */
 /** @typedef {{id: string, ended: string | null, calls: Call[], messages: Message[]}} Session */
 
 const SPEAKERS = { user: "User", assistant: "Assistant" };
@@ -59,7 +59,7 @@ async function showList() {
       const link = made("a", "", { href: `#${summary.id}` });
       link.append(
         made("strong", summary.prompt || "(no prompt)"),
-        made("span", endingOf(summary.ended), { class: "quiet" }),
+        made("span", summary.problem ? `cannot be read: ${summary.problem}` : endingOf(summary.ended), { class: "quiet" }),
         made("span", summary.id, { class: "quiet" }),
       );
       if (summary.unknown > 0) link.append(made("span", `${summary.unknown} unknown`, { class: "call", "data-state": "unknown" }));
@@ -112,7 +112,7 @@ function showSession(session) {
   element("messages").replaceChildren(
     ...session.messages.map((message) => {
       const item = document.createElement("li");
-      item.append(made("strong", SPEAKERS[message.role]), ...message.parts.map((part) => shownPart(part, calls)));
+      item.append(made("strong", message.hidden ? "Runtime" : SPEAKERS[message.role]), ...message.parts.map((part) => shownPart(part, calls)));
       return item;
     }),
   );
