@@ -139,6 +139,8 @@ class Drive:
         running = await self.sandbox.end(GRACE_SECONDS if end.ended else 0.0)
         if end.ended:
             self.left_running += running
+        if point is not None:
+            point.held.release()  # not before the tree is gone: what was held must never go on
         self.note("process.exited", {"code": end.exit_code, "signal": end.signal, "ended": end.ended})
         self.ends.append(end)
         output = process.text("stdout")
@@ -179,7 +181,6 @@ class Drive:
             self.note("process.killed", {"reason": f"it outlived {number.name} by {SIGNAL_GRACE_SECONDS:g} s"})
             self.sandbox.signal(process, signal.SIGKILL)
             code, name = await process.exited
-        point.held.release()
         return ProcessEnd(code, name, ended=False, crashed=True)
 
     def launch(self, phase: Phase) -> Launch:
