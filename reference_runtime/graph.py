@@ -23,6 +23,10 @@ class Message:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+class RepeatedMessageError(Exception):
+    """Two messages have one uuid."""
+
+
 class MessageGraph:
     """Messages by uuid, the tombstoned ones, and the active leaf."""
 
@@ -37,7 +41,13 @@ class MessageGraph:
         return self._leaf
 
     def add(self, message: Message) -> None:
-        """Append a message; it becomes the leaf."""
+        """Append a message; it becomes the leaf.
+
+        Raises:
+            RepeatedMessageError: There is a message with this uuid; the graph is as before.
+        """
+        if message.uuid in self._messages:
+            raise RepeatedMessageError(message.uuid)
         self._messages[message.uuid] = message
         self._leaf = message.uuid
 

@@ -4,7 +4,7 @@ It keeps receipts in the session's own transcript. It never runs a tool and neve
 world.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -125,51 +125,63 @@ class TurnLedger:
             None,
         )
 
-    def adopt_unrecorded(self, call_id: str, tool: str, turn: int, arguments: Mapping[str, Any]) -> Receipt:
-        """Take in a call that the messages of an older format hold without any receipt; it counts as a write."""
+    def adopt_unrecorded(self, call_id: str, tool: str, turn: int, arguments: Mapping[str, Any], why: Format) -> None:
+        """Take in a call of which no receipt is left and none proves anything; it counts as a write."""
         digest = arguments_digest(arguments)
         key = idempotency_key(self._session_id, call_id, tool, digest)
-        receipt = Receipt(
-            call_id, f"unrecorded-{call_id}", tool, turn, Effect.WRITE, arguments, digest, key, format=Format.OLDER
+        attempt_id = f"unrecorded-{call_id}"
+        self._receipts.setdefault(
+            attempt_id, Receipt(call_id, attempt_id, tool, turn, Effect.WRITE, arguments, digest, key, format=why)
         )
-        self._receipts[receipt.attempt_id] = receipt
-        return receipt
 
     def replay(self, record: Record) -> None:
         """Take in a durable record of an earlier run; a record that is none of the ledger's is left alone.
 
         Raises:
             ImpossibleFactsError: The records of an attempt contradict each other.
+            KeyError: The record lacks a field.
         """
         if record.kind not in tuple(ReceiptRecord):
             return
         kind, fields = ReceiptRecord(record.kind), record.fields
         attempt_id = fields["attempt_id"]
         if kind is ReceiptRecord.RECEIPT and attempt_id not in self._receipts:
-            self._receipts[attempt_id] = Receipt(
-                call_id=fields["call_id"],
-                attempt_id=attempt_id,
-                tool=fields["tool"],
-                turn=fields["turn"],
-                effect=Effect(fields["effect"]),
-                arguments=fields["arguments"],
-                digest=fields["digest"],
-                idempotency_key=fields["idempotency_key"],
-                format=Format.OLDER if record.version < FORMAT_VERSION else Format.CURRENT,
-            )
+            self._receipts[attempt_id] = _receipt_of(record)
         receipt = self._receipts.get(attempt_id)
         if receipt is None:
-            # The receipt itself is lost to damage: what is left is evidence of a call that cannot be told further.
-            receipt = self.adopt_unrecorded(fields["call_id"], fields.get("tool", "unknown"), 0, {})
+            # The receipt itself is gone: what is left proves that there was a call and not what it was.
+            self.adopt_unrecorded(fields["call_id"], "unknown", 0, {}, Format.DAMAGED)
             return
         receipt.state = _next_state(receipt, kind)
         if "content" in fields:
             receipt.result, receipt.is_error = tuple(fields["content"]), fields["is_error"]
 
+    def distrust(self, call_ids: Iterable[str]) -> None:
+        """Let missing records of these calls prove nothing, since damage may have swallowed them."""
+        for call_id in call_ids:
+            receipt = self.receipt_of(call_id)
+            if receipt is not None:
+                receipt.format = Format.DAMAGED
+
     def _move(self, receipt: Receipt, record: ReceiptRecord, **fields: Any) -> None:
         state = _next_state(receipt, record)
         self._append(record, call_id=receipt.call_id, attempt_id=receipt.attempt_id, **fields)
         receipt.state = state
+
+
+def _receipt_of(record: Record) -> Receipt:
+    fields = record.fields
+    return Receipt(
+        call_id=fields["call_id"],
+        attempt_id=fields["attempt_id"],
+        tool=fields["tool"],
+        turn=fields["turn"],
+        effect=Effect(fields["effect"]),
+        arguments=fields["arguments"],
+        digest=fields["digest"],
+        idempotency_key=fields["idempotency_key"],
+        format=Format.OLDER if record.version < FORMAT_VERSION else Format.CURRENT,
+    )
 
 
 def _next_state(receipt: Receipt, record: ReceiptRecord) -> ReceiptState:

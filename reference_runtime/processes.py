@@ -6,9 +6,11 @@ It does not interpret what a process prints or how it exits.
 import asyncio
 import os
 import signal
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import IO
 
 OUTPUT_BYTES_MAX = 1 << 20
 
@@ -30,29 +32,41 @@ async def run_process(
     environment: Mapping[str, str] | None = None,
     limit_seconds: float,
 ) -> ProcessResult:
-    """Run a command and wait for it, at most `limit_seconds` of real time; its whole group is killed at the limit.
+    """Run a command and wait for it, at most `limit_seconds` of real time; then its whole group is killed.
 
-    Output beyond 1 MiB a stream is cut off.
+    Input and output are files and not pipes, so that a process left behind in the background cannot keep the call
+    waiting by holding a pipe open. Of each stream the first 1 MiB is returned.
 
     Raises:
         OSError: The command cannot be started.
         asyncio.CancelledError: The caller was cancelled; the group is killed first.
     """
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=working_folder,
-        env=dict(environment) if environment is not None else None,
-        start_new_session=True,
-    )
+    with (
+        tempfile.TemporaryFile() as standard_input,
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as errors,
+    ):
+        standard_input.write(given)
+        standard_input.seek(0)
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=standard_input,
+            stdout=output,
+            stderr=errors,
+            cwd=working_folder,
+            env=dict(environment) if environment is not None else None,
+            start_new_session=True,
+        )
+        status = await _wait(process, limit_seconds)
+        return ProcessResult(status, _text(output), _text(errors))
+
+
+async def _wait(process: asyncio.subprocess.Process, limit_seconds: float) -> int | None:
     try:
         async with asyncio.timeout(limit_seconds):
-            output, errors = await process.communicate(given)
-        return ProcessResult(process.returncode, _text(output), _text(errors))
+            return await process.wait()
     except TimeoutError:
-        return ProcessResult(None, "", "")
+        return None
     finally:
         # Also after a normal end: what the command left running in its group must not outlive it.
         with suppress(ProcessLookupError, PermissionError):
@@ -60,5 +74,6 @@ async def run_process(
         await process.wait()
 
 
-def _text(output: bytes) -> str:
-    return output[:OUTPUT_BYTES_MAX].decode("utf-8", "replace")
+def _text(stream: IO[bytes]) -> str:
+    stream.seek(0)
+    return stream.read(OUTPUT_BYTES_MAX).decode("utf-8", "replace")

@@ -6,14 +6,15 @@ what a call did.
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from reference_runtime.clock import Clock
-from reference_runtime.graph import Block, Message, MessageGraph
+from reference_runtime.graph import Block, Message, MessageGraph, RepeatedMessageError
 from reference_runtime.ledger import Receipt, TurnLedger
-from reference_runtime.recovery.receipts import CallVerdict
+from reference_runtime.recovery.receipts import CallVerdict, Format
+from reference_runtime.recovery.table import ImpossibleFactsError
 from reference_runtime.transcript import (
     FORMAT_VERSION,
     Damage,
@@ -88,34 +89,56 @@ def _rebuild(session_id: str, content: TranscriptContent, ledger: TurnLedger) ->
     graph = MessageGraph()
     opening: Mapping[str, Any] = {}
     terminals: list[str] = []
-    older = False
+    unusable: list[Damage] = []
+    inner_damage = max((damage.line for damage in content.damages if not damage.at_end), default=0)
     for record in content.records:
-        older = older or record.version < FORMAT_VERSION
-        match record.kind:
-            case "session":
-                opening = opening or {**record.fields, "at": record.at}
-            case "message":
-                graph.add(_message(record))
-            case "tombstone":
-                graph.tombstone(record.fields["uuids"])
-            case "run_ended":
-                terminals.append(record.fields["terminal_reason"])
-            case _:
-                ledger.replay(record)
-    if older:
-        for message, call in graph.unanswered_calls():
-            if ledger.receipt_of(call["id"]) is None:
-                ledger.adopt_unrecorded(call["id"], call["name"], message.turn, call["input"])
+        try:
+            match record.kind:
+                case "session":
+                    opening = opening or {**record.fields, "at": record.at}
+                case "message":
+                    graph.add(_message(record))
+                case "tombstone":
+                    graph.tombstone(record.fields["uuids"])
+                case "run_ended":
+                    terminals.append(record.fields["terminal_reason"])
+                case _:
+                    ledger.replay(record)
+        except (KeyError, TypeError) as error:
+            unusable.append(Damage(record.line, f"{record.kind} record without what it needs: {error}", at_end=False))
+        except RepeatedMessageError as error:
+            unusable.append(Damage(record.line, f"message {error} is there twice", at_end=False))
+        except ImpossibleFactsError:
+            # With a hole among the records a contradiction is expected; without one nothing here can be trusted.
+            if not inner_damage:
+                raise
+            ledger.distrust([record.fields["call_id"]])
+    _adopt_without_evidence(graph, ledger, content, inner_damage)
     return SessionHistory(
         session_id=session_id,
         graph=graph,
         ledger=ledger,
         terminal_reasons=tuple(terminals),
-        damages=content.damages,
+        damages=tuple(d for d in (*content.damages, *unusable) if d.line not in content.reported_lines),
         model=opening.get("model", ""),
         working_folder=opening.get("cwd", ""),
         began_at=opening.get("at", ""),
     )
+
+
+def _adopt_without_evidence(
+    graph: MessageGraph, ledger: TurnLedger, content: TranscriptContent, inner_damage: int
+) -> None:
+    """Make calls unknown whose start may have been recorded where now is damage, or was never recorded (N4)."""
+    older = any(record.version < FORMAT_VERSION for record in content.records)
+    before_damage = {r.fields.get("call_id") for r in content.records if r.line < inner_damage}
+    ledger.distrust(receipt.call_id for receipt in ledger.receipts() if receipt.call_id in before_damage)
+    written_at = {r.fields.get("uuid"): r.line for r in content.records if r.kind == "message"}
+    for message, call in graph.unanswered_calls():
+        damaged = written_at[message.uuid] < inner_damage
+        if ledger.receipt_of(call["id"]) is None and (older or damaged):
+            why = Format.DAMAGED if damaged else Format.OLDER
+            ledger.adopt_unrecorded(call["id"], call["name"], message.turn, call["input"], why)
 
 
 def _message(record: Record) -> Message:
@@ -167,7 +190,7 @@ class Session:
         history = _rebuild(session_id, read_transcript(path), session.ledger)
         session.graph, session.damages = history.graph, history.damages
         if session.damages:
-            session.append("damage_seen", lines=[damage.line for damage in session.damages])
+            session.append("damage_seen", damages=[asdict(damage) for damage in session.damages])
         return session
 
     def append(self, kind: str, **fields: Any) -> None:

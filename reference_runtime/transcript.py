@@ -25,8 +25,9 @@ class NewerFormatError(Exception):
 
 @dataclass(frozen=True)
 class Record:
-    """One durable record: what kind, when (ISO 8601, UTC), by which format version, and its fields."""
+    """One durable record: its line from 1, format version, kind, time (ISO 8601, UTC) and fields."""
 
+    line: int
     version: int
     kind: str
     at: str
@@ -35,18 +36,23 @@ class Record:
 
 @dataclass(frozen=True)
 class Damage:
-    """A line that could not be read: its number from 1 and what is wrong with it."""
+    """A line that could not be used: its number from 1, what is wrong, and whether it was the file's end when found.
+
+    A torn end is a record that never counted. Damage anywhere else may have been a record that did.
+    """
 
     line: int
     what: str
+    at_end: bool
 
 
 @dataclass(frozen=True)
 class TranscriptContent:
-    """Everything intact in a transcript, in order, and every damage that was not reported before."""
+    """Everything intact in a transcript, in order; every damage; and the lines that were reported before."""
 
     records: tuple[Record, ...]
     damages: tuple[Damage, ...]
+    reported_lines: frozenset[int]
 
 
 def read_transcript(path: Path) -> TranscriptContent:
@@ -57,25 +63,30 @@ def read_transcript(path: Path) -> TranscriptContent:
         NewerFormatError: A record has a version above the one that this program writes.
     """
     records: list[Record] = []
-    damages: list[Damage] = []
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
-        if not line:
-            continue
-        parsed = _parse(line)
+    torn: list[tuple[int, str]] = []
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        parsed = _parse(number, line) if line else None
         if isinstance(parsed, str):
-            damages.append(Damage(number, parsed))
-            continue
-        if parsed.version > FORMAT_VERSION:
-            raise NewerFormatError(
-                f"{path}:{number}: record format {parsed.version} is newer than {FORMAT_VERSION}, the newest that this "
-                "version reads; settle unknown effects with the newer version before going back"
-            )
-        records.append(parsed)
-    known = {line for record in records if record.kind == "damage_seen" for line in record.fields["lines"]}
-    return TranscriptContent(tuple(records), tuple(damage for damage in damages if damage.line not in known))
+            torn.append((number, parsed))
+        elif parsed is not None:
+            if parsed.version > FORMAT_VERSION:
+                raise NewerFormatError(
+                    f"{path}:{number}: record format {parsed.version} is newer than {FORMAT_VERSION}, the newest that "
+                    "this version reads; settle unknown effects with the newer version before going back"
+                )
+            records.append(parsed)
+    # Only a last line without its end is a torn write; how a line was found at first is kept by damage_seen.
+    known = {seen["line"]: bool(seen["at_end"]) for record in records for seen in _seen(record)}
+    damages = tuple(Damage(number, what, known.get(number, number == len(lines))) for number, what in torn)
+    return TranscriptContent(tuple(records), damages, frozenset(known))
 
 
-def _parse(line: bytes) -> Record | str:
+def _seen(record: Record) -> list[Mapping[str, Any]]:
+    return list(record.fields.get("damages", ())) if record.kind == "damage_seen" else []
+
+
+def _parse(number: int, line: bytes) -> Record | str:
     try:
         value = json.loads(line)
     except ValueError:
@@ -85,7 +96,7 @@ def _parse(line: bytes) -> Record | str:
     version, kind, at = value.pop("version", 0), value.pop("kind", None), value.pop("at", "")
     if not isinstance(version, int) or not isinstance(kind, str):
         return "no record kind"
-    return Record(version, kind, str(at), value)
+    return Record(number, version, kind, str(at), value)
 
 
 class TranscriptWriter:
@@ -100,7 +111,7 @@ class TranscriptWriter:
         self.path = path
         self._broken: OSError | None = None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(path.parent)
             self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._end_torn_line()
             _sync_folder(path.parent)
@@ -136,6 +147,14 @@ class TranscriptWriter:
         # A torn last line gets its own end, so that the next record is not read as its tail.
         if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
             os.write(self._descriptor, b"\n")
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        # A folder whose own entry is lost in a power cut takes every record in it along.
+        _sync_folder(folder.parent)
 
 
 def _sync_folder(folder: Path) -> None:

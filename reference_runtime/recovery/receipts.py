@@ -45,10 +45,11 @@ class Effect(StrEnum):
 
 
 class Format(StrEnum):
-    """Whether the records were written by a version that keeps receipts."""
+    """What the absence of a record is worth: evidence, or nothing (an older format, or damage among the records)."""
 
     CURRENT = "current"
     OLDER = "older"
+    DAMAGED = "damaged"
 
 
 class CallVerdict(StrEnum):
@@ -188,9 +189,9 @@ AFTER_RESTART: Table[CallVerdict] = Table(
         row(
             "no-evidence-write",
             CallVerdict.UNKNOWN_HOLDS_WRITES,
-            "An older format saved no start, so its absence is no evidence; nothing is guessed.",
+            "An older format saved no start, and damage may have swallowed one: its absence proves nothing.",
             state=(ReceiptState.ABSENT, ReceiptState.DISPATCHED),
-            format=(Format.OLDER,),
+            format=(Format.OLDER, Format.DAMAGED),
             effect=(Effect.WRITE,),
         ),
         row(
@@ -198,7 +199,7 @@ AFTER_RESTART: Table[CallVerdict] = Table(
             CallVerdict.UNKNOWN_READ,
             "Whether it ran is unknown, and a read changed nothing either way.",
             state=(ReceiptState.ABSENT, ReceiptState.DISPATCHED),
-            format=(Format.OLDER,),
+            format=(Format.OLDER, Format.DAMAGED),
             effect=(Effect.READ_ONLY,),
         ),
         row(
