@@ -21,6 +21,7 @@ from fake_provider.server import Provider
 
 FINISHED = "00000000-0000-4000-8000-000000000001"
 CRASHED = "00000000-0000-4000-8000-000000000002"
+LONG_WORD = "unbroken" * 20
 MARKUP = '<img src=x onerror="document.title=1">'
 
 # The second session's first call kills the runtime that runs it, so its second call is never dispatched.
@@ -43,7 +44,7 @@ async def run_sessions(home: Path) -> list[int]:
     """Run both sessions against a scripted provider and return the exit codes, negative for a signal."""
     workspace = home / "workspace"
     workspace.mkdir()
-    (workspace / "notes.txt").write_text("Bytes.\n")
+    (workspace / "notes.txt").write_text(f"{LONG_WORD}\n")
     codes = []
     async with Provider(parse_lanes(parse_document(SCRIPT, "script"))).listening() as provider:
         for session_id, prompt in ((FINISHED, MARKUP), (CRASHED, "Deploy release 7.")):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 
-from tests.web.conftest import CRASHED, FINISHED, MARKUP, Server, start_server, stop_server
+from tests.web.conftest import CRASHED, FINISHED, LONG_WORD, MARKUP, Server, start_server, stop_server
 
 pytestmark = pytest.mark.browser
 
@@ -149,8 +149,8 @@ def test_a_late_answer_changes_nothing(page: Page, server: Server) -> None:
 def test_it_reads_well_on_a_narrow_window(context: BrowserContext, page: Page, server: Server, scheme: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.set_viewport_size({"width": 320, "height": 640})
-    page.goto(f"{server.url}#{CRASHED}")
-    expect(page.get_by_role("main")).to_contain_text("Bash · unknown")
+    page.goto(f"{server.url}#{FINISHED}")
+    expect(page.get_by_role("main")).to_contain_text(LONG_WORD)
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
     contrasts = page.evaluate(CONTRASTS)
     assert len(contrasts) > 15
