@@ -1,0 +1,130 @@
+"""The provider-neutral reply model: what a scripted model says, before any dialect turns it into bytes.
+
+Frozen data without I/O. It never holds a wire format, an identifier of a request, or a time: those belong to the
+dialect and to the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+STOP_REASONS = (
+    "end_turn",
+    "max_tokens",
+    "model_context_window_exceeded",
+    "pause_turn",
+    "refusal",
+    "stop_sequence",
+    "tool_use",
+)
+"""Stop reasons, in the words of the Messages API (platform documentation, "Handling stop reasons")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Visible text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """Reasoning; ``signature`` is the dialect's own MAC over the text where the script gives none."""
+
+    thinking: str
+    signature: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A request to run a tool; ``id`` is filled in when the step is played where the script gives none."""
+
+    name: str
+    input: Mapping[str, Any] = field(default_factory=dict)
+    id: str | None = None
+
+
+Block: TypeAlias = Text | Thinking | ToolUse
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts, in tokens; ``None`` lets the dialect count by its documented rule."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer of the model; ``model`` is the serving model where it differs from the one asked for."""
+
+    blocks: tuple[Block, ...]
+    stop_reason: str
+    usage: Usage = Usage()
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorReply:
+    """An answer that is an error: an HTTP status with the dialect's error body.
+
+    Attributes:
+        status: HTTP status code.
+        type: The error's type word, as the provider writes it.
+        message: The error's text; ``{model}``, ``{tokens}`` and ``{window_tokens}`` are filled in from the request.
+        headers: Headers beside the dialect's own, in order.
+        body: Raw text sent instead of the dialect's error body.
+        content_type: Content type sent instead of the dialect's own.
+    """
+
+    status: int
+    type: str
+    message: str
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str | None = None
+    content_type: str | None = None
+
+
+ERROR_TYPES: Mapping[int, str] = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+"""Error type by status (platform documentation, "Errors")."""
+
+PROMPT_TOO_LONG = "prompt is too long: {tokens} tokens > {window_tokens} maximum"
+
+ERROR_WORDS: Mapping[str, ErrorReply] = {
+    "overloaded": ErrorReply(529, "overloaded_error", "Overloaded"),
+    "rate_limited": ErrorReply(429, "rate_limit_error", "This request would exceed your account's rate limit."),
+    "server_error": ErrorReply(500, "api_error", "Internal server error"),
+    "bad_request": ErrorReply(400, "invalid_request_error", "messages: this request is refused by the script"),
+    "unauthorized": ErrorReply(401, "authentication_error", "invalid x-api-key"),
+    "forbidden": ErrorReply(
+        403, "permission_error", "Your API key does not have permission to use the specified resource."
+    ),
+    "model_not_found": ErrorReply(404, "not_found_error", "model: {model}"),
+    "prompt_too_long": ErrorReply(400, "invalid_request_error", PROMPT_TOO_LONG),
+    "request_too_large": ErrorReply(413, "request_too_large", "Request exceeds the maximum size"),
+}
+"""The one-word steps of a script, and the error each one is."""
+
+
+def error_type(status: int) -> str:
+    """Return the error type that goes with a status; an unlisted one takes that of its class (4xx, 5xx)."""
+    if status in ERROR_TYPES:
+        return ERROR_TYPES[status]
+    return "invalid_request_error" if status < 500 else "api_error"
