@@ -1,0 +1,39 @@
+"""``close``: the request is read and the connection is closed without a byte of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fake_provider.document import Node
+from fake_provider.wire import Action, Close, Fired, Frame
+
+if TYPE_CHECKING:
+    from fake_provider.faults import ErrorFrame
+
+
+@dataclass(frozen=True, slots=True)
+class CloseFault:
+    """Close before the first byte of the reply, streamed or not.
+
+    A client may wrongly conclude that the request was never received, because that is what a stale kept-alive
+    connection looks like too, and send it again without counting an attempt.
+    """
+
+    kind: ClassVar[str] = "close"
+    needs_stream: ClassVar[bool] = False
+
+    @classmethod
+    def read(cls, node: Node) -> CloseFault:
+        """Read ``{}``: there is nothing to set."""
+        node.fields("close", ())
+        return cls()
+
+    def unreachable(self, frames: Sequence[Frame]) -> str | None:
+        """Return nothing: every request can be left without an answer."""
+        return None
+
+    def rewrite(self, frames: Sequence[Frame], error_frame: ErrorFrame) -> tuple[Action, ...]:
+        """Close at once."""
+        return (Fired(self.kind, "before the first byte"), Close())
