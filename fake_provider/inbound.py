@@ -1,0 +1,117 @@
+"""Parsing of requests: bytes in, requests out, with h11 as the parser. No sockets and no replies.
+
+Every message gets an h11 connection of its own, because the replies are written without h11's knowledge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import h11
+
+from fake_provider.requests import Received
+
+BODY_BYTES_MAX = 64 * 1024 * 1024
+HEAD_BYTES_MAX = 64 * 1024
+
+
+class Signal(Enum):
+    """What the reader says when it has no request."""
+
+    NEEDS_DATA = "needs data"
+    WANTS_CONTINUE = "wants 100 Continue before it sends the body"
+    ENDED = "the client ended the connection between requests"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A complete request, and what the connection may do with its reply.
+
+    Attributes:
+        received: The request.
+        chunked: Whether the client understands a chunked body (HTTP/1.1).
+        keep_alive: Whether the connection may be used again.
+    """
+
+    received: Received
+    chunked: bool
+    keep_alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """What arrived is no request; ``status`` is the answer it deserves."""
+
+    reason: str
+    status: int
+
+
+class RequestReader:
+    """Collects bytes until a whole request is there.
+
+    Args:
+        body_bytes_max: The largest body accepted, in bytes.
+    """
+
+    def __init__(self, body_bytes_max: int = BODY_BYTES_MAX) -> None:
+        self._body_bytes_max = body_bytes_max
+        self._parser = _parser()
+        self._request: h11.Request | None = None
+        self._body = bytearray()
+        self._continued = False
+        self._ended = False
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes from the client; empty ones mean that no more will come."""
+        if data or not self._ended:
+            self._ended = not data
+            self._parser.receive_data(data)
+
+    def poll(self) -> Parsed | Garbage | Signal:
+        """Return the next request if it is complete, what is wrong, or what is needed."""
+        while True:
+            try:
+                event = self._parser.next_event()
+            except h11.RemoteProtocolError as error:
+                return Garbage(str(error), error.error_status_hint)
+            if isinstance(event, h11.Request):
+                self._request = event
+            elif isinstance(event, h11.Data):
+                self._body += event.data
+                if len(self._body) > self._body_bytes_max:
+                    return Garbage(f"the body is over {self._body_bytes_max} bytes", 413)
+            elif isinstance(event, h11.EndOfMessage):
+                return self._complete()
+            elif isinstance(event, h11.ConnectionClosed):
+                return Signal.ENDED
+            elif self._parser.they_are_waiting_for_100_continue and not self._continued:
+                self._continued = True
+                return Signal.WANTS_CONTINUE
+            else:
+                return Signal.NEEDS_DATA
+
+    def _complete(self) -> Parsed:
+        request = self._request
+        if request is None:
+            raise RuntimeError("the parser ended a message that it never began")
+        path, _, query = request.target.decode("latin-1").partition("?")
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+        received = Received(request.method.decode("latin-1"), path, query, headers, bytes(self._body))
+        recent = request.http_version >= b"1.1"
+        closing = "close" in headers.get("connection", "").lower()
+        rest, ended = self._parser.trailing_data
+        self._parser = _parser()
+        self._request = None
+        self._body = bytearray()
+        self._continued = False
+        self._ended = ended
+        if rest:
+            self._parser.receive_data(rest)
+        if ended:
+            self._parser.receive_data(b"")
+        return Parsed(received, chunked=recent, keep_alive=recent and not closing)
+
+
+def _parser() -> h11.Connection:
+    return h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)

@@ -1,0 +1,255 @@
+"""What arrived, what left, when, and what the client did: an append-only list of frozen entries.
+
+The journal is a witness. It records and tells listeners; it never decides, and nothing in it is changed or removed.
+Entries encode with msgspec, one JSON object each, with the entry's name under ``entry``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from threading import Lock
+from typing import Any, TypeVar
+
+import msgspec
+
+REDACTED = "[redacted]"
+REDACTED_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"})
+"""Headers whose values are keys; the journal keeps that they were there, and not what they were."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="entry"):
+    """One thing that happened.
+
+    Attributes:
+        at_seconds: Monotonic time since the journal's start.
+    """
+
+    at_seconds: float
+
+
+class ConnectionOpened(Entry, frozen=True, kw_only=True):
+    """A client connected; connections count from 1."""
+
+    connection: int
+
+
+class ConnectionClosed(Entry, frozen=True, kw_only=True):
+    """A connection is gone, whoever ended it."""
+
+    connection: int
+
+
+class RequestReceived(Entry, frozen=True, kw_only=True):
+    """A request has been read completely; requests count from 1 over all connections and lanes.
+
+    Attributes:
+        request: The request's number.
+        connection: The connection it came on.
+        lane: The lane it was routed to; nothing for a side request and for one that could not be decoded or routed.
+        step: The label of the step that answers it; nothing where no step does.
+        method: The verb.
+        path: The path without its query.
+        headers: Names in lower case, keys redacted.
+        body: The decoded JSON, or the text where it is none.
+        model: The model asked for, where it was decoded.
+        stream: Whether a stream was asked for.
+        side: Whether it is a side request, outside any lane.
+    """
+
+    request: int
+    connection: int
+    lane: str | None
+    step: str | None
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+    model: str | None
+    stream: bool
+    side: bool
+
+
+class RequestRefused(Entry, frozen=True, kw_only=True):
+    """The real API would refuse this request, and so did this one; it used up no step.
+
+    Attributes:
+        request: The request's number.
+        rules: The names of the rules that spoke, in order.
+        problems: Their messages, in the same order; the client got the first.
+    """
+
+    request: int
+    rules: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+class UnexpectedRequest(Entry, frozen=True, kw_only=True):
+    """A valid request for which the script has nothing."""
+
+    request: int
+    lane: str | None
+    reason: str
+
+
+class ReplyStarted(Entry, frozen=True, kw_only=True):
+    """The first bytes of a reply are about to leave."""
+
+    request: int
+    status: int
+
+
+class ReplyEnded(Entry, frozen=True, kw_only=True):
+    """No more of a reply will leave.
+
+    Attributes:
+        request: The request's number.
+        status: The status sent, or nothing where no byte was sent.
+        frames: Complete events sent, counted by name.
+        bytes: Bytes handed to the kernel, HTTP framing included.
+        complete: Whether the reply ended properly by HTTP's own rules.
+    """
+
+    request: int
+    status: int | None
+    frames: Mapping[str, int]
+    bytes: int
+    complete: bool
+
+
+class FaultFired(Entry, frozen=True, kw_only=True):
+    """The fault of the step struck, at the place that ``detail`` names."""
+
+    request: int
+    kind: str
+    detail: str
+
+
+class FaultSkipped(Entry, frozen=True, kw_only=True):
+    """The fault of the step did not strike; a verdict that rests on it is inconclusive."""
+
+    request: int
+    kind: str
+    reason: str
+
+
+class HoldReached(Entry, frozen=True, kw_only=True):
+    """The client is being kept waiting at the place of a hold."""
+
+    request: int
+    position: str
+    detail: str
+
+
+class HoldReleased(Entry, frozen=True, kw_only=True):
+    """A hold was released and the reply goes on."""
+
+    request: int
+    position: str
+
+
+class HoldSkipped(Entry, frozen=True, kw_only=True):
+    """The request that a hold waits for came, but the place does not exist in its reply."""
+
+    request: int
+    position: str
+    reason: str
+
+
+class ClientLeft(Entry, frozen=True, kw_only=True):
+    """The client closed or reset the connection before the reply was over."""
+
+    request: int
+    connection: int
+    bytes_sent: int
+
+
+class GarbageReceived(Entry, frozen=True, kw_only=True):
+    """What arrived is not an HTTP request, or is half of one."""
+
+    connection: int
+    reason: str
+
+
+AnyEntry = (
+    ConnectionOpened
+    | ConnectionClosed
+    | RequestReceived
+    | RequestRefused
+    | UnexpectedRequest
+    | ReplyStarted
+    | ReplyEnded
+    | FaultFired
+    | FaultSkipped
+    | HoldReached
+    | HoldReleased
+    | HoldSkipped
+    | ClientLeft
+    | GarbageReceived
+)
+
+Listener = Callable[[AnyEntry], None]
+EntryT = TypeVar("EntryT", bound=Entry)
+
+
+class Journal:
+    """The list. One event loop appends; any thread may read.
+
+    Args:
+        listener: Called with each entry right after it was appended, in the appending thread.
+        start_seconds: The ``time.monotonic()`` value that is second 0; now, where none is given.
+    """
+
+    def __init__(self, listener: Listener | None = None, *, start_seconds: float | None = None) -> None:
+        self.start_seconds = time.monotonic() if start_seconds is None else start_seconds
+        self._entries: list[AnyEntry] = []
+        self._listener = listener
+        self._lock = Lock()
+
+    def now(self) -> float:
+        """Return the seconds since the start."""
+        return time.monotonic() - self.start_seconds
+
+    def append(self, entry: AnyEntry) -> None:
+        """Append an entry and tell the listener."""
+        with self._lock:
+            self._entries.append(entry)
+        if self._listener is not None:
+            self._listener(entry)
+
+    @property
+    def entries(self) -> tuple[AnyEntry, ...]:
+        """A copy of all entries so far, oldest first."""
+        with self._lock:
+            return tuple(self._entries)
+
+    def of(self, kind: type[EntryT]) -> tuple[EntryT, ...]:
+        """Return all entries of one kind, oldest first."""
+        return tuple(entry for entry in self.entries if isinstance(entry, kind))
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield each entry as one JSON object, without a newline."""
+        for entry in self.entries:
+            yield encode_entry(entry)
+
+
+def encode_entry(entry: AnyEntry) -> bytes:
+    """Encode one entry as one JSON object."""
+    return msgspec.json.encode(entry)
+
+
+def decode_entry(line: bytes) -> AnyEntry:
+    """Decode what ``encode_entry`` made.
+
+    Raises:
+        msgspec.ValidationError: The line is no entry.
+    """
+    return _DECODER.decode(line)
+
+
+_DECODER: msgspec.json.Decoder[AnyEntry] = msgspec.json.Decoder(AnyEntry)
+
+
+def redacted(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers with the values of keys replaced."""
+    return {name: REDACTED if name in REDACTED_HEADERS else value for name, value in headers.items()}

@@ -1,0 +1,321 @@
+"""The server: the only file with sockets. It carries out what scripts, faults and holds say, byte by byte.
+
+Requests are parsed by h11; replies are written here without a library, so that any of them can break at any byte. It
+never decides what to answer and never measures time except by the journal's clock. It listens on loopback only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import ipaddress
+import socket
+import struct
+import termios
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from fake_provider.exchange import Desk, Exchange, garbage_reply
+from fake_provider.hold import Hold
+from fake_provider.inbound import Garbage, Parsed, RequestReader, Signal
+from fake_provider.journal import ConnectionClosed, ConnectionOpened, GarbageReceived, Journal
+from fake_provider.script import Script
+from fake_provider.wire import head
+
+BACKLOG = 1024
+PIPELINED_BYTES_MAX = 1024 * 1024
+
+
+class ProviderError(Exception):
+    """The provider cannot listen where it was told to; the message says what to do."""
+
+
+class Provider:
+    """A scripted model provider.
+
+    Args:
+        script: What to answer.
+        journal: Where to record; a new one where none is given.
+        holds: Places at which to keep clients waiting.
+        time_scale: Scripted waits are divided by this.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        journal: Journal | None = None,
+        holds: Sequence[Hold] = (),
+        time_scale: float = 1.0,
+    ) -> None:
+        self.journal = Journal() if journal is None else journal
+        self._desk = Desk(script, self.journal, holds, time_scale)
+        self._address: tuple[str, int] | None = None
+        self._connections: set[_Connection] = set()
+        self._failures: list[BaseException] = []
+        self._connection_count = 0
+
+    @property
+    def port(self) -> int:
+        """The port it listens on.
+
+        Raises:
+            ProviderError: It is not listening.
+        """
+        return self._listening_address()[1]
+
+    @property
+    def url(self) -> str:
+        """The base URL for clients, without a path.
+
+        Raises:
+            ProviderError: It is not listening.
+        """
+        host, port = self._listening_address()
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def _listening_address(self) -> tuple[str, int]:
+        if self._address is None:
+            raise ProviderError("the provider is not listening; use 'async with provider.listening()'")
+        return self._address
+
+    @asynccontextmanager
+    async def listening(self, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Provider]:
+        """Listen on a loopback address until the block ends; port 0 takes a free one.
+
+        Raises:
+            ProviderError: The host is not loopback, or the port cannot be opened.
+        """
+        address = "127.0.0.1" if host == "localhost" else host
+        if not _is_loopback(address):
+            raise ProviderError(f"host {host} is not loopback; choose 127.0.0.1 or ::1, because anyone could use it")
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((address, port))
+            listener.listen(BACKLOG)
+        except (OSError, OverflowError) as error:
+            listener.close()
+            raise ProviderError(_cannot_open(host, port, error)) from error
+        async with self.serving(listener):
+            yield self
+
+    @asynccontextmanager
+    async def serving(self, sock: socket.socket) -> AsyncIterator[Provider]:
+        """Serve on a listening socket that the caller made, until the block ends; the socket is closed then.
+
+        The socket may belong to another network namespace.
+
+        Raises:
+            ProviderError: The socket is not bound to loopback.
+        """
+        host, port = sock.getsockname()[:2]
+        if not _is_loopback(host):
+            raise ProviderError(f"host {host} is not loopback; bind the socket to 127.0.0.1 or ::1")
+        sock.setblocking(False)
+        loop = asyncio.get_running_loop()
+        self._desk.stopping.clear()
+        server = await loop.create_server(lambda: _Connection(self, self._desk), sock=sock, backlog=BACKLOG)
+        self._address = (host, port)
+        try:
+            yield self
+        finally:
+            self._address = None
+            server.close()
+            self._desk.stopping.set()
+            await self._end_connections()
+        if self._failures:
+            raise self._failures[0]
+
+    async def _end_connections(self) -> None:
+        tasks = []
+        for connection in tuple(self._connections):
+            connection.abort()
+            tasks.append(connection.task)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def connection_opened(self, connection: _Connection) -> int:
+        """Register a connection and return its number."""
+        self._connections.add(connection)
+        self._connection_count += 1
+        self.journal.append(ConnectionOpened(at_seconds=self.journal.now(), connection=self._connection_count))
+        return self._connection_count
+
+    def connection_closed(self, connection: _Connection, failure: BaseException | None) -> None:
+        """Forget a connection; a failure is raised to whoever runs the provider when it ends."""
+        self._connections.discard(connection)
+        if failure is not None:
+            self._failures.append(failure)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _cannot_open(host: str, port: int, error: Exception) -> str:
+    advice = "choose another with --port, or 0 for a free one"
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return f"port {port} on {host} is taken; {advice}"
+    reason = error.strerror if isinstance(error, OSError) else "it is not a port number"
+    return f"port {port} on {host} cannot be opened: {reason}; {advice}"
+
+
+class _Connection(asyncio.Protocol):
+    """One client connection: reads requests one after the other and carries out their replies.
+
+    Reading goes on while a reply is being sent, because that is how a client's leaving is seen. A client that half
+    closes counts as having left wherever the reply waits for something; a reply without waits is still sent to it.
+    """
+
+    transport: asyncio.Transport
+    task: asyncio.Task[None]
+
+    def __init__(self, provider: Provider, desk: Desk) -> None:
+        self._provider = provider
+        self._desk = desk
+        self._journal = desk.journal
+        self._inbox = bytearray()
+        self._readable = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._left = asyncio.Event()
+        self._lost = False
+        self._number = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to serve."""
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError(f"expected a byte stream, found {type(transport).__name__}")
+        self.transport = transport
+        self._number = self._provider.connection_opened(self)
+        self.task = asyncio.get_running_loop().create_task(self._run())
+        self.task.add_done_callback(self._finished)
+
+    def data_received(self, data: bytes) -> None:
+        """Keep bytes until they are asked for; a client that sends too far ahead is not read for a while."""
+        self._inbox += data
+        self._readable.set()
+        if len(self._inbox) > PIPELINED_BYTES_MAX:
+            self.transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        """Keep the sending side open: a reply without waits is still sent."""
+        self._left.set()
+        self._readable.set()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wake everything that waits."""
+        self._lost = True
+        self._left.set()
+        self._readable.set()
+        self._writable.set()
+        self._journal.append(ConnectionClosed(at_seconds=self._journal.now(), connection=self._number))
+
+    def pause_writing(self) -> None:
+        """Note that the kernel takes no more for now."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Note that the kernel takes bytes again."""
+        self._writable.set()
+
+    def abort(self) -> None:
+        """End at once, for the end of the provider."""
+        self.task.cancel()
+        self.transport.abort()
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self.transport.close()
+        self._provider.connection_closed(self, None if task.cancelled() else task.exception())
+
+    async def _run(self) -> None:
+        reader = RequestReader()
+        while not self._lost:
+            outcome = await self._next_request(reader)
+            if isinstance(outcome, Parsed):
+                if not await Exchange(self._desk, self, outcome).run():
+                    return
+            else:
+                if isinstance(outcome, Garbage):
+                    self._refuse_garbage(outcome)
+                return
+
+    async def _next_request(self, reader: RequestReader) -> Parsed | Garbage | Signal:
+        while True:
+            outcome = reader.poll()
+            if outcome is Signal.WANTS_CONTINUE:
+                self.transport.write(head(100, ()))
+            elif outcome is not Signal.NEEDS_DATA:
+                return outcome
+            elif self._inbox:
+                reader.feed(bytes(self._inbox))
+                self._inbox.clear()
+                self.transport.resume_reading()
+            elif self._left.is_set():
+                reader.feed(b"")
+            else:
+                self._readable.clear()
+                await self._readable.wait()
+
+    def _refuse_garbage(self, garbage: Garbage) -> None:
+        self._journal.append(
+            GarbageReceived(at_seconds=self._journal.now(), connection=self._number, reason=garbage.reason)
+        )
+        self.write(garbage_reply(self._desk, garbage))
+
+    @property
+    def number(self) -> int:
+        """The connection's number in the journal."""
+        return self._number
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._lost
+
+    @property
+    def left(self) -> asyncio.Event:
+        """Set once the client has closed its side, or the connection is gone."""
+        return self._left
+
+    def write(self, data: bytes) -> None:
+        """Hand bytes over for sending; they go nowhere once the connection is gone."""
+        if not self._lost:
+            self.transport.write(data)
+
+    def close(self) -> None:
+        """Send what was handed over, then a FIN."""
+        self.transport.close()
+
+    async def drained(self) -> None:
+        """Wait until the kernel takes more bytes, or the connection is gone."""
+        await self._writable.wait()
+
+    async def acknowledged(self) -> None:
+        """Wait until the peer's kernel has acknowledged every byte, or the connection is gone.
+
+        SIOCOUTQ counts what was sent and not acknowledged together with what was not sent (tcp(7)). Nothing notifies
+        of its reaching 0, so it is asked again and again; on loopback that is a matter of microseconds.
+        """
+        connection_socket = self.transport.get_extra_info("socket")
+        while not self._lost:
+            if self.transport.get_write_buffer_size() == 0 and _unacknowledged_bytes(connection_socket.fileno()) == 0:
+                return
+            await self._desk.clock.poll()
+
+    def reset(self) -> None:
+        """Send a RST: closing with a zero linger time drops the connection without a FIN (socket(7))."""
+        connection_socket = self.transport.get_extra_info("socket")
+        connection_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
+
+
+def _unacknowledged_bytes(descriptor: int) -> int:
+    answer = fcntl.ioctl(descriptor, termios.TIOCOUTQ, b"\0\0\0\0")
+    return int.from_bytes(answer, "little")
