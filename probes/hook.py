@@ -10,7 +10,7 @@ from harness.probe import ProbeRun, probe
     claim="A Stop hook's feedback reaches the model in one more turn.",
     clauses=("G3",),
     scenarios=("hook/stop-blocked-once.yaml",),
-    mutants=("hook.stop-feedback-lost",),
+    mutants=("hook.stop-feedback-lost", "hook.stop-block-ignored"),
 )
 def stop_hook_reentry(run: ProbeRun) -> None:
     """Blocked once, asked twice."""
