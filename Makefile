@@ -34,12 +34,16 @@ format: environment ## Rewrite the code in the project's format.
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
 
-docs: environment ## Write the pages that are rendered from tables again.
-	$(RUN) reference_runtime.recovery > docs/recovery.md.new
-	mv docs/recovery.md.new docs/recovery.md
+docs: environment ## Write the pages that are rendered from tables and types again.
+	mkdir -p .venv/pages
+	$(RUN) reference_runtime.recovery > .venv/pages/recovery.md
+	.venv/bin/python -c 'from harness.model import clause; print(clause.render_page(), end="")' > .venv/pages/contract.md
+	.venv/bin/python -c 'import json; from harness.model import evidence; print(json.dumps(evidence.schema(), indent=2))' \
+		> .venv/pages/evidence.schema.json
+	cp .venv/pages/* docs/
 
-mutants: environment ## Break the reference runtime in each known way and see every probe turn red.
-	$(RUN) pytest -n auto -m "not real" tests/mutants $(PYTEST)
+mutants: environment ## Break the reference runtime in each known way and print which probe saw it.
+	$(RUN) tests.mutants
 
 lock: ## Choose the newest allowed packages and write requirements.lock again.
 	@PYTHON="$(PYTHON)" sh setup/lock.sh

@@ -260,13 +260,16 @@ def every_command_on_a_page_exists(tree: Tree) -> Iterator[str]:
 
 
 def _sub_commands(tree: Tree) -> set[str]:
-    found = set()
-    for name, module in tree.modules().items():
-        if name.startswith("harness.cli"):
-            for node in ast.walk(module):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    found.add(node.value)
-    return found
+    cli = tree.modules().get("harness.cli", ast.Module([], []))
+    return {
+        node.args[0].value
+        for node in ast.walk(cli)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "add_parser"
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
+    }
 
 
 def every_make_target_is_explained(tree: Tree) -> Iterator[str]:
