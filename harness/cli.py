@@ -190,7 +190,7 @@ def run_command(options: argparse.Namespace) -> int:
         probe.load()
     session = Session(Store(store_folder()), cache_folder())
     for choice in choices:
-        session.installation(choice)
+        session.prepare(choice)
     cells = [Cell(probe, choice) for choice in choices for probe in probes]
     started = time.monotonic()
     console = Console(stderr=options.json, highlight=False)

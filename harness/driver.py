@@ -28,6 +28,7 @@ from harness.crash.point import CrashPoint, armed, provider_holds, tool_holds
 from harness.model.event import Event, Source
 from harness.model.history import Ending, FileState, History, ProcessEnd
 from harness.model.scenario import EffectTool, Hook, HookEvent, Phase, Scenario
+from harness.normalise import normalised, sandbox_literals
 from harness.runtimes.adapter import Adapter, Installation, Launch, Start
 from harness.sandbox import GRACE_SECONDS, Sandbox, SandboxProcess, open_sandbox
 from harness.scenario_file import LoadedScenario, fault_label
@@ -233,6 +234,10 @@ class Drive:
         rules = self.sandbox.control_folder / "hook-rules.json"
         return shlex.join([sys.executable, "-I", "-S", str(HOOK_PROGRAM), str(rules), event.value])
 
+    def steady(self, text: str) -> str:
+        """Return a text of this run as it would be in any other."""
+        return normalised(text, sandbox_literals(str(self.sandbox.root), self.sandbox.port))
+
     def note(self, kind: str, data: dict[str, Any]) -> None:
         """Record something that the harness itself saw or did, now."""
         self.events.append(self.timeline.event(time.monotonic(), Source.PROCESS, kind, data))
@@ -243,7 +248,7 @@ class Drive:
         modes = {tool.name: [mode.value for mode in tool.modes] for tool in self.scenario.tools}
         events = [
             *self.events,
-            *provider_events(self.journal.entries, self.timeline, fault_label),
+            *provider_events(self.journal.entries, self.timeline, fault_label, self.steady),
             *effects,
             *effect_faults(effects, self.timeline, modes),
             *hook_events(self.hook_log, self.timeline),

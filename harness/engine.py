@@ -26,7 +26,7 @@ from harness.driver import Recording, drive
 from harness.model.evidence import FORMAT_VERSION, Evidence, FileChange, Input, Target, without_times
 from harness.model.history import FileState, History
 from harness.model.outcome import CheckResult, Outcome, Role, merged
-from harness.normalise import normalised
+from harness.normalise import normalised, sandbox_literals
 from harness.runtimes.adapter import Adapter, Installation
 from harness.sandbox import SandboxError
 from harness.scenario_file import LoadedScenario
@@ -209,9 +209,7 @@ def placeholders(evidence: Evidence, recording: Recording, installation: Install
         **{value: f"<{name}>" for name, value in installation.environment.items()},
     }
     if recording.sandbox_root:
-        literals[recording.sandbox_root] = "<sandbox>"
-        literals[recording.sandbox_root.replace("/", "-")] = "<sandbox>"
-        literals[f"127.0.0.1:{recording.port}"] = "127.0.0.1:<port>"
+        literals |= sandbox_literals(recording.sandbox_root, recording.port)
     text = normalised(msgspec.json.encode(evidence).decode(), literals)
     replaced = msgspec.json.decode(text, type=Evidence)
     return msgspec.structs.replace(

@@ -28,7 +28,8 @@ def deviations(runtime: str, version: str) -> dict[str, Deviation]:
     recorded = versions["versions"].entries("versions")
     if version not in recorded:
         return {}
-    return {probe: _deviation(probe, node) for probe, node in recorded[version].entries("deviations").items()}
+    fields = recorded[version].fields("version", {"deviations"}, required=("deviations",))
+    return {probe: _deviation(probe, node) for probe, node in fields["deviations"].entries("deviations").items()}
 
 
 def _deviation(probe: str, node: Node) -> Deviation:

@@ -44,6 +44,8 @@ RULES: tuple[Rule, ...] = (
         r"\g<key>0",
     ),
     Rule("process id", re.compile(r"(?P<key>\b(?:pid|PID)\\?\"?[ :=]+)\d+"), r"\g<key>0"),
+    Rule("sha1-sized id", re.compile(r"\b[0-9a-f]{40}\b"), "<hex40-{number}>", numbered=True),
+    Rule("device id", re.compile(r"(?P<key>device_id\\*\":\s*\\*\")[0-9a-f]{64}"), r"\g<key><device>"),
     Rule("temporary name", re.compile(r"\btmp[a-z0-9_]{8}\b"), "<tmp>"),
 )
 
@@ -60,6 +62,11 @@ def normalised(text: str, literals: Mapping[str, str]) -> str:
     for rule in RULES:
         text = _numbered(rule, text) if rule.numbered else rule.pattern.sub(rule.replacement, text)
     return text
+
+
+def sandbox_literals(root: str, port: int) -> dict[str, str]:
+    """Return what stands for a run's folder and port; a folder's slug, as agents name files after it, too."""
+    return {root: "<sandbox>", root.replace("/", "-"): "<sandbox>", f"127.0.0.1:{port}": "127.0.0.1:<port>"}
 
 
 def _numbered(rule: Rule, text: str) -> str:

@@ -19,7 +19,7 @@ from harness.engine import Cancellation, Played, evidence_of, harness_error, pla
 from harness.expectations import deviations
 from harness.model.clause import CLAUSES
 from harness.model.outcome import worst
-from harness.model.result import ProbeResult
+from harness.model.result import Deviation, ProbeResult
 from harness.runtimes.adapter import Installation
 from harness.runtimes.register import RuntimeChoice
 from harness.scenario_file import LoadedScenario, load_scenario
@@ -128,19 +128,21 @@ class Session:
     store: Store
     cache: Path
     cancellation: Cancellation = field(default_factory=Cancellation)
-    _installations: dict[str, Installation] = field(default_factory=dict)
+    _ready: dict[str, tuple[Installation, dict[str, Deviation]]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def installation(self, choice: RuntimeChoice) -> Installation:
-        """Install a runtime once.
+    def prepare(self, choice: RuntimeChoice) -> tuple[Installation, dict[str, Deviation]]:
+        """Install a runtime and read its expectation file, once.
 
         Raises:
             RuntimeUnavailableError: It cannot be had.
+            DocumentError: The expectation file has a mistake.
         """
         with self._lock:
-            if str(choice) not in self._installations:
-                self._installations[str(choice)] = choice.adapter.install(choice.version, self.cache)
-            return self._installations[str(choice)]
+            if str(choice) not in self._ready:
+                installation = choice.adapter.install(choice.version, self.cache)
+                self._ready[str(choice)] = (installation, deviations(choice.adapter.name, installation.version))
+            return self._ready[str(choice)]
 
     def run(self, which: Probe, choice: RuntimeChoice) -> ProbeResult:
         """Run a probe on a runtime and store the evidence of each scenario it played.
@@ -152,7 +154,7 @@ class Session:
             asyncio.CancelledError: The command was interrupted.
         """
         loaded = which.load()
-        installation = self.installation(choice)
+        installation, known = self.prepare(choice)
         run = ProbeRun(loaded, choice, installation, self.cancellation)
         started = time.monotonic()
         try:
@@ -176,7 +178,7 @@ class Session:
             outcome=worst(evidence.outcome for evidence in evidences),
             evidences=tuple(evidences),
             duration_seconds=duration_seconds,
-            deviation=deviations(choice.adapter.name, installation.version).get(which.id),
+            deviation=known.get(which.id),
         )
 
 

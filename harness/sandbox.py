@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -212,7 +213,8 @@ async def open_sandbox() -> AsyncIterator[Sandbox]:
         SandboxError: No folder can be made (a full disk), or the guarding process does not start.
     """
     try:
-        root = Path(tempfile.mkdtemp(prefix="crashcart-"))
+        root = Path(tempfile.gettempdir()) / f"crashcart-{secrets.token_hex(6)}"
+        root.mkdir(mode=0o700)  # no other characters in the name: agents make file names of it by rules of their own
     except OSError as error:
         raise SandboxError(f"no temporary folder can be made: {error}") from error
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -1,8 +1,8 @@
 """Turns what each witness wrote down into one list of events on one clock.
 
 Witnesses are the provider's journal, the effect ledger, the hook log and the processes' output. They all use the
-monotonic clock of this machine, so their times can be put in order. Nothing here judges, and nothing is left out but
-the size of what every request repeats.
+monotonic clock of this machine, so their times can be put in order. Nothing here judges. Left out are connections,
+whose closing races with a process' end and which the journal keeps, and the bulk of what every request repeats.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from harness.tools.ledger import Ledger
 OUTPUT_LINE_CHARACTERS_MAX = 20_000
 
 KINDS: Mapping[type[provider.Entry], str] = {
-    provider.ConnectionOpened: "connection.opened",
-    provider.ConnectionClosed: "connection.closed",
     provider.RequestReceived: "request.received",
     provider.RequestRefused: "request.refused",
     provider.UnexpectedRequest: "request.unexpected",
@@ -59,17 +57,29 @@ class Timeline:
 
 
 def provider_events(
-    entries: Sequence[provider.AnyEntry], timeline: Timeline, fault_label: Callable[[str, str], str]
+    entries: Sequence[provider.AnyEntry],
+    timeline: Timeline,
+    fault_label: Callable[[str, str], str],
+    steady: Callable[[str], str],
 ) -> list[Event]:
-    """Return the journal's entries as events; a fault is named as the scenario declared it."""
+    """Return the journal's entries as events.
+
+    Args:
+        entries: The journal.
+        timeline: The clock.
+        fault_label: Names a fault, from its lane and what it is, as the scenario declared it.
+        steady: Replaces what varies in a text, so that a digest of it is the same in every run.
+    """
     steps = {e.request: (e.lane or "", e.step or "") for e in entries if isinstance(e, provider.RequestReceived)}
     found = []
     for entry in entries:
+        if type(entry) not in KINDS:
+            continue
         data = msgspec.to_builtins(entry)
         for key in ("entry", "at_seconds"):
             del data[key]
         if isinstance(entry, provider.RequestReceived):
-            data["body"] = condensed(data["body"])
+            data["body"] = condensed(data["body"], steady)
         if isinstance(entry, provider.FaultFired | provider.FaultSkipped):
             lane, step = steps[entry.request]
             data["fault"] = fault_label(lane, f"{step}: {entry.kind}")
@@ -80,13 +90,13 @@ def provider_events(
     return found
 
 
-def condensed(body: Any) -> Any:
+def condensed(body: Any, steady: Callable[[str], str]) -> Any:
     """Return a request body with its system prompt as a digest and its tools as names; every request repeats both."""
     if not isinstance(body, dict):
         return body
     short = dict(body)
     if "system" in short:
-        text = json.dumps(short["system"], sort_keys=True)
+        text = steady(json.dumps(short["system"], sort_keys=True))
         short["system"] = {"sha256": hashlib.sha256(text.encode()).hexdigest(), "characters": len(text)}
     if isinstance(short.get("tools"), list):
         short["tools"] = [tool.get("name") if isinstance(tool, dict) else tool for tool in short["tools"]]
