@@ -164,6 +164,7 @@ class Drive:
                 code, name = process.exited.result()
                 return ProcessEnd(code, name, ended=True, crashed=False)
             if point is None or reached is None or not reached.done():
+                self.note("process.overdue", {"wall_seconds": self.scenario.wall_seconds})
                 return ProcessEnd(None, None, ended=False, crashed=False)
             return await self.crash(process, point)
         finally:

@@ -88,6 +88,7 @@ def hook_words(data: dict[str, Any]) -> str:
 WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "process.started": lambda _: "started",
     "process.exited": exit_words,
+    "process.overdue": lambda data: f"the wall limit of {data['wall_seconds']:g} s passed",
     "process.killed": lambda data: f"killed: {data['reason']}",
     "request.received": request_words,
     "request.refused": lambda data: f"  refused: {'; '.join(data['problems'])}",
@@ -97,6 +98,7 @@ WORDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "hold.reached": lambda data: f"held at {data['position']}: {data['detail']}",
     "fault.fired": lambda data: f"FAULT {data['fault']}",
     "fault.skipped": lambda data: f"fault did not fire: {data['fault']}: {data['reason']}",
+    "hold.skipped": lambda data: f"hold was not reached: {data['position']}: {data['reason']}",
     "tool.called": tool_words("called"),
     "tool.committed": tool_words("EFFECT"),
     "tool.answered": tool_words("answered"),

@@ -19,38 +19,36 @@ def exactly_once(tool: str) -> Check:
 def unknown_is_called_unknown(tool: str) -> Check:
     """A call whose answer was lost is reported to the model as unknown, never as failed or as not run (N4, N5).
 
-    The call that the crash cut off has an effect in the ledger and no answer from the tool. What the next request says
-    of it must not deny the effect.
+    The call that the crash cut off has an effect in the ledger and no answer from the tool. The first request of the
+    next process has to speak of it; what the tool answers later belongs to other calls.
     """
 
     def judge(history: History) -> Judgement:
+        expected = "the first request after the crash calls the outcome unknown"
         lost = lost_calls(history, tool)
         if not lost:
-            return unknown("a call that was cut off after its effect", "no such call is in the ledger")
-        first_after = min((r.phase for r in history.requests() if r.phase > 1), default=None)
-        answers = [
-            result
+            return unknown(expected, "the ledger holds no call that was cut off after its effect")
+        first_after = next((request for request in history.requests() if request.phase > 1), None)
+        if first_after is None:
+            return unknown(expected, "there was no request after the crash")
+        said = [
+            result.text
             for result in history.tool_results()
-            if result.tool == tool and first_after is not None and phase_of(history, result.request) >= first_after
+            if result.tool == tool and result.request == first_after.number
         ]
-        if not answers:
-            return unknown("an answer for the cut-off call", "the conversation holds no answer for it")
-        said = answers[0].text
+        called_unknown = sum("unknown" in text.lower() for text in said)
         return holds(
-            condition="unknown" in said.lower(),
-            expected="an answer that calls the outcome unknown",
-            actual=said,
+            condition=called_unknown >= len(lost),
+            expected=expected,
+            actual=said or "it does not speak of the call",
         )
 
     return Check(f"effects.unknown-is-called-unknown.{tool}", judge)
 
 
 def lost_calls(history: History, tool: str) -> list[int]:
-    """Return the numbers of the calls that the ledger holds as done and that were never answered."""
+    """Return the numbers of the first phase's calls that the ledger holds as done and that were never answered."""
     answered = {event.data["call"] for event in history.of("tool.answered") if event.data["tool"] == tool}
-    return [event.data["call"] for event in history.effects(tool) if event.data["call"] not in answered]
-
-
-def phase_of(history: History, request: int) -> int:
-    """Return the phase in which a request arrived."""
-    return next((r.phase for r in history.requests(None) if r.number == request), 0)
+    return [
+        event.data["call"] for event in history.effects(tool) if event.phase == 1 and event.data["call"] not in answered
+    ]

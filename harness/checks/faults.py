@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from harness.checks.check import Check, Judgement, equal, unknown
 from harness.model.history import History
 from harness.model.outcome import Role
 
 
 def all_fired() -> Check:
-    """Every declared fault, hold and crash was seen to fire."""
+    """Every declared fault, hold and crash was seen to fire; two of one name have to fire twice."""
 
     def judge(history: History) -> Judgement:
         declared = list(history.faults_declared)
-        fired = [str(event.data["fault"]) for event in history.of("fault.fired")]
-        skipped = [f"{event.data['fault']}: {event.data['reason']}" for event in history.of("fault.skipped")]
-        missing = [fault for fault in declared if fault not in fired]
+        fired = Counter(str(event.data["fault"]) for event in history.of("fault.fired"))
+        skipped = [
+            f"{event.data['fault']}: {event.data['reason']}"
+            for kind in ("fault.skipped", "hold.skipped")
+            for event in history.of(kind)
+        ]
+        missing = list((Counter(declared) - fired).elements())
         if not missing:
             return equal(declared, declared)
         because = f"; {'; '.join(skipped)}" if skipped else ""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-import msgspec
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.checks.check import Check, Judgement, equal, holds, unknown
-from harness.model.history import History
+from harness.model.history import History, blocks_of
 from harness.model.outcome import Role
 
 
@@ -34,8 +32,7 @@ def contain(texts: Mapping[int, str], lane: str = "main") -> Check:
             if number > len(requests):
                 missing[number] = f"there is no request {number}; the lane got {len(requests)}"
                 continue
-            sent = msgspec.json.encode(requests[number - 1].messages).decode()
-            if msgspec.json.encode(text).decode()[1:-1] not in sent:
+            if not any(text in held for held in texts_in(requests[number - 1].messages)):
                 missing[number] = f"{text!r} is not in its messages"
         return holds(condition=not missing, expected=dict(texts), actual=missing or "all found")
 
@@ -43,7 +40,7 @@ def contain(texts: Mapping[int, str], lane: str = "main") -> Check:
 
 
 def carry_earlier_turns(first_phase: int = 1) -> Check:
-    """After a resume, the first request begins with what the last request before it held (J1)."""
+    """After a resume, the first request holds the user's texts of the last request before it, in their order (J1)."""
 
     def judge(history: History) -> Judgement:
         before = [request for request in history.requests() if request.phase == first_phase]
@@ -51,8 +48,11 @@ def carry_earlier_turns(first_phase: int = 1) -> Check:
         if not before or not after:
             return unknown("requests before and after the resume", "one of the two phases sent no request")
         old, new = user_texts(before[-1].messages), user_texts(after[0].messages)
+        if not old:
+            return unknown("a user's text before the resume", "the last request before it holds none")
+        remaining = iter(new)
         return holds(
-            condition=all(text in new for text in old),
+            condition=all(text in remaining for text in old),  # each search goes on where the last one ended
             expected={"user texts of the last request before": old},
             actual={"user texts of the first request after": new},
         )
@@ -88,13 +88,22 @@ def scripted() -> Check:
 
 def user_texts(messages: Sequence[Mapping[str, object]]) -> list[str]:
     """Return the text blocks of the user's messages."""
-    found = []
-    for message in messages:
-        if message.get("role") != "user":
-            continue
-        content = message.get("content")
-        if isinstance(content, str):
-            found.append(content)
-        elif isinstance(content, Sequence):
-            found += [str(block["text"]) for block in content if isinstance(block, Mapping) and "text" in block]
-    return found
+    return [
+        str(block["text"])
+        for message in messages
+        if message.get("role") == "user"
+        for block in blocks_of(message)
+        if "text" in block
+    ]
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Yield every text value at any depth; keys are none."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from texts_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_in(item)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
 from harness.checks.check import Check, Judgement, equal, holds
 from harness.model.history import History, blocks_of
@@ -29,25 +31,32 @@ def results(expected: Sequence[ResultExpectation], lane: str = "main") -> Check:
     return Check("tools.results", judge)
 
 
-def every_call_answered_once(lane: str = "main") -> Check:
+def every_call_answered_once(lane: str | None = None) -> Check:
     """In every request each tool_use has exactly one tool_result, in the message after it (F2)."""
 
     def judge(history: History) -> Judgement:
-        wrong = []
-        for request in history.requests(lane):
-            asked: list[str] = []
-            answered: list[str] = []
-            for message in request.messages:
-                for block in blocks_of(message):
-                    if block.get("type") == "tool_use":
-                        asked.append(str(block.get("id")))
-                    if block.get("type") == "tool_result":
-                        answered.append(str(block.get("tool_use_id")))
-            if sorted(asked) != sorted(answered):
-                wrong.append({"request": request.number, "asked": asked, "answered": answered})
+        wrong = [
+            {"request": request.number, "asked": asked, "answered": answered}
+            for request in history.requests(lane)
+            for asked, answered in asked_and_answered(request.messages)
+            if sorted(asked) != sorted(answered)
+        ]
         return holds(condition=not wrong, expected="each call answered once", actual=wrong or "each call answered once")
 
     return Check("tools.every-call-answered-once", judge)
+
+
+def asked_and_answered(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the ids that each message asks with and those that the next one answers; first, those answered unasked.
+
+    Neighbours of one role count as one message, as the providers read them.
+    """
+    asked: list[str] = []
+    for _, neighbours in groupby(messages, key=lambda message: message.get("role")):
+        blocks = [block for message in neighbours for block in blocks_of(message)]
+        yield asked, [str(block.get("tool_use_id")) for block in blocks if block.get("type") == "tool_result"]
+        asked = [str(block.get("id")) for block in blocks if block.get("type") == "tool_use"]
+    yield asked, []
 
 
 def never_called(tool: str) -> Check:
@@ -67,17 +76,26 @@ def files(expected: Sequence[FileExpectation]) -> Check:
         wrong = {}
         for wanted in expected:
             state = history.files_after.get(wanted.path)
-            text = state.text if state is not None else None
-            if wanted.absent and state is not None:
-                wrong[wanted.path] = "it is there"
-            elif not wanted.absent and state is None:
-                wrong[wanted.path] = "it is not there"
-            elif text != (wanted.equals or text) or (wanted.contains or "") not in (text or ""):
-                wrong[wanted.path] = f"it holds {text!r}"
-        shown = {w.path: "absent" if w.absent else w.equals or f"…{w.contains}…" for w in expected}
+            if wanted.absent or state is None:
+                if wanted.absent != (state is None):
+                    wrong[wanted.path] = "it is not there" if state is None else "it is there"
+            elif (wanted.equals is not None and state.text != wanted.equals) or (
+                wanted.contains is not None and wanted.contains not in (state.text or "")
+            ):
+                wrong[wanted.path] = f"it holds {state.text!r}"
+        shown = {wanted.path: file_words(wanted) for wanted in expected}
         return holds(condition=not wrong, expected=shown, actual=wrong or shown)
 
     return Check("tools.files", judge)
+
+
+def file_words(wanted: FileExpectation) -> str:
+    """Return what is expected of a file."""
+    if wanted.absent:
+        return "absent"
+    if wanted.equals is not None:
+        return wanted.equals
+    return "there" if wanted.contains is None else f"…{wanted.contains}…"
 
 
 def hooks(event: str, expected: int) -> Check:

@@ -63,7 +63,7 @@ class ModelRequest:
         lane: The lane that answered it.
         model: The model asked for.
         stream: Whether a stream was asked for.
-        messages: The conversation, as sent.
+        messages: The conversation, as sent, without what is no message.
         body: The whole decoded body.
         refused: What the strict validator found wrong, empty when accepted.
         status: The status code of the reply, or ``None`` when none was sent.
@@ -137,7 +137,7 @@ class History(msgspec.Struct, frozen=True):
                     at_seconds=event.at_seconds,
                     model=data.get("model") or "",
                     stream=bool(data.get("stream")),
-                    messages=body.get("messages") or (),
+                    messages=messages_of(body),
                     body=body,
                     refused=refused.get(data["request"], ()),
                     status=statuses.get(data["request"]),
@@ -191,12 +191,18 @@ class History(msgspec.Struct, frozen=True):
         return self.endings[-1] if self.endings else Ending()
 
 
+def messages_of(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Return a request's messages; what is none is left out, since a runtime under test may send anything."""
+    messages = body.get("messages")
+    return tuple(item for item in messages if isinstance(item, dict)) if isinstance(messages, list | tuple) else ()
+
+
 def blocks_of(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a message's content as blocks; plain text becomes one text block."""
+    """Return a message's content as blocks; plain text becomes one text block, and what is no block is left out."""
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [block for block in content or () if isinstance(block, dict)]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list | tuple) else []
 
 
 def text_of(content: object) -> str:
