@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -44,8 +45,8 @@ class CheckResult(msgspec.Struct, frozen=True):
 
     check: str
     outcome: Outcome
-    expected: object
-    actual: object
+    expected: Any
+    actual: Any
     role: Role = Role.CLAIM
     detail: str = ""
 
