@@ -9,7 +9,10 @@ cd "$(dirname "$0")/.."
 
 PYTHON="${PYTHON:-python3}"
 PIP_DISABLE_PIP_VERSION_CHECK=1
-export PIP_DISABLE_PIP_VERSION_CHECK
+# By itself uv knows only its own certificates; pip asks the system's store. The name of the setting has changed once.
+UV_SYSTEM_CERTS=1
+UV_NATIVE_TLS=1
+export PIP_DISABLE_PIP_VERSION_CHECK UV_SYSTEM_CERTS UV_NATIVE_TLS
 
 say() { printf 'set-up: %s\n' "$1"; }
 stop() { printf 'set-up: %s\n' "$1" >&2; exit 1; }
@@ -28,6 +31,7 @@ fi
 
 environment_works() { [ -x .venv/bin/python ] && .venv/bin/python -c '' 2>/dev/null; }
 environment_has_pip() { .venv/bin/python -m pip --version >/dev/null 2>&1; }
+outer_pip_works() { "$PYTHON" -m pip --python "$(command -v "$PYTHON")" --version >/dev/null 2>&1; }
 environment_moved() { [ -f .venv/installed ] && [ "$(cut -d ' ' -f 2- .venv/installed)" != "$version $PWD" ]; }
 
 make_environment() {
@@ -43,7 +47,7 @@ make_environment() {
             >/dev/null && "$PYTHON" -m venv .venv && return
         rm -rf .venv
     fi
-    if "$PYTHON" -m pip --python "$(command -v "$PYTHON")" --version >/dev/null 2>&1; then
+    if outer_pip_works; then
         say "this Python has no ensurepip: making .venv without pip, and filling it with the pip of $PYTHON"
         "$PYTHON" -m venv --without-pip .venv && return
         rm -rf .venv
@@ -55,7 +59,7 @@ make_environment() {
     fi
     if command -v uv >/dev/null; then
         say "this Python has no ensurepip: making .venv with uv"
-        uv venv -q --seed --python "$PYTHON" .venv && return
+        uv venv -q --python "$PYTHON" .venv && return
         rm -rf .venv
     fi
     stop "'$PYTHON' cannot make environments: ensurepip is missing, and there is no pip, virtualenv or uv to stand in.
@@ -65,8 +69,10 @@ make_environment() {
 pip_install() {
     if environment_has_pip; then
         .venv/bin/python -m pip install -q "$@"
-    else
+    elif outer_pip_works; then
         "$PYTHON" -m pip --python .venv/bin/python install -q "$@"
+    else
+        uv pip install -q --python .venv/bin/python "$@"
     fi
 }
 
