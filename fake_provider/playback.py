@@ -65,7 +65,7 @@ class Playback:
         position = self._positions[lane.name]
         if position.cursor >= len(lane.steps):
             return NothingToPlay(
-                lane.name, f"the script of lane '{lane.name}' is used up after {len(lane.steps)} steps"
+                lane.name, f"the script of lane '{lane.name}' is used up (steps: {len(lane.steps)})"
             )
         step = lane.steps[position.cursor]
         if isinstance(step.answer, Insist):

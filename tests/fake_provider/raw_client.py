@@ -58,7 +58,7 @@ async def serving(text: str, *holds: Hold, time_scale: float = 1.0) -> AsyncIter
 class WatchedProvider(Provider):
     """A provider with a journal that a test can wait on."""
 
-    def __init__(self, script: Script, holds: Sequence[Hold], time_scale: float) -> None:
+    def __init__(self, script: Script, holds: Sequence[Hold] = (), time_scale: float = 1.0) -> None:
         self.watched = WatchedJournal()
         super().__init__(script, journal=self.watched, holds=holds, time_scale=time_scale)
 

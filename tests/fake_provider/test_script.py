@@ -186,7 +186,8 @@ MISTAKES = [
         "main:\n  - say: hi\n    fault: {stall: {event: delta}}",
         (
             "3: fault 'stall' cannot be reached in step 'say': the reply has no event 'delta'. "
-            "Its events: message_start, content_block_start, ping, content_block_delta, content_block_stop, message_delta, message_stop"
+            "Its events: message_start, content_block_start, ping, content_block_delta, content_block_stop, "
+            "message_delta, message_stop"
         ),
     ),
     (
