@@ -71,18 +71,23 @@ def read_session(path: Path) -> SessionHistory:
         NewerFormatError: It was written by a newer version.
         ImpossibleFactsError: The records of a tool call contradict each other.
     """
-    try:
-        content = read_transcript(path)
-    except FileNotFoundError as error:
-        raise UnknownSessionError(path.stem) from error
-    if not content.records:
-        raise UnknownSessionError(path.stem)
+    content = _read(path)
 
     def refuse_to_write(kind: str, **_fields: Any) -> None:
         raise AssertionError(f"a reader tried to record {kind}")
 
     ledger = TurnLedger(path.stem, refuse_to_write, new_id)
     return _rebuild(path.stem, content, ledger)
+
+
+def _read(path: Path) -> TranscriptContent:
+    try:
+        content = read_transcript(path)
+    except FileNotFoundError as error:
+        raise UnknownSessionError(path.stem) from error
+    if not content.records:
+        raise UnknownSessionError(path.stem)
+    return content
 
 
 def _rebuild(session_id: str, content: TranscriptContent, ledger: TurnLedger) -> SessionHistory:
@@ -184,10 +189,10 @@ class Session:
             ImpossibleFactsError: The records of a tool call contradict each other.
         """
         path = transcript_path(home, session_id)
-        # Read before opening to write, so that an unknown session leaves nothing on disk.
-        read_session(path)
+        # Read before opening to write: an unknown session leaves nothing on disk, and a torn end is seen as one.
+        content = _read(path)
         session = cls(session_id, path, clock)
-        history = _rebuild(session_id, read_transcript(path), session.ledger)
+        history = _rebuild(session_id, content, session.ledger)
         session.graph, session.damages = history.graph, history.damages
         if session.damages:
             session.append("damage_seen", damages=[asdict(damage) for damage in session.damages])

@@ -211,7 +211,7 @@ def _require_known(value: Mapping[str, Any], known: tuple[str, ...], where: str)
     for key in value:
         if key not in known:
             nearest = difflib.get_close_matches(key, known, n=1)
-            hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            hint = f"; did you mean '{nearest[0]}'?" if nearest else ""
             raise UsageError(f"{where}: unknown key {key!r}{hint} Allowed: {', '.join(known)}")
 
 

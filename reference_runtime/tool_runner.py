@@ -154,6 +154,9 @@ class ToolRunner:
         except asyncio.CancelledError:
             batch.results.append(self._interrupted(receipt, ToolFailure.CANCELLED, "the run was aborted"))
             raise
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises is a result for the model (F1)
+            message = f"the tool broke off with {type(error).__name__}: {error}"
+            return self._interrupted(receipt, ToolFailure.TOOL_EXCEPTION, message), False
         record = ReceiptRecord.RESULT_CONFIRMED
         if answer.is_error:
             row = TOOL_FAILURES.decide(failure=ToolFailure.TOOL_ERROR, effect=receipt.effect)

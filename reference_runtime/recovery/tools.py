@@ -26,6 +26,7 @@ class ToolFailure(StrEnum):
     CANCELLED = "cancelled"
     TIMED_OUT = "timed_out"
     CONNECTION_LOST = "connection_lost"
+    TOOL_EXCEPTION = "tool_exception"
 
 
 @dataclass(frozen=True)
@@ -101,15 +102,15 @@ TOOL_FAILURES: Table[FailureResult] = Table(
         row(
             "lost-write",
             FailureResult(ReceiptRecord.RESULT_LOST, unknown=True),
-            "The server had the request and its answer never came.",
-            failure=(ToolFailure.CONNECTION_LOST,),
+            "The tool had the call and broke off, or its server was lost, before there was an answer.",
+            failure=(ToolFailure.CONNECTION_LOST, ToolFailure.TOOL_EXCEPTION),
             effect=(Effect.WRITE,),
         ),
         row(
             "lost-read",
             FailureResult(ReceiptRecord.RESULT_LOST, unknown=False),
             "The answer to a read never came; nothing is left behind.",
-            failure=(ToolFailure.CONNECTION_LOST,),
+            failure=(ToolFailure.CONNECTION_LOST, ToolFailure.TOOL_EXCEPTION),
             effect=(Effect.READ_ONLY,),
         ),
     ),

@@ -99,14 +99,15 @@ class FileTool:
     async def run(self, arguments: Mapping[str, Any], identity: CallIdentity) -> ToolAnswer:
         """Do the work; a file that is not as needed, or an error of the system, is an answer that says so."""
         del identity  # Files need no key: their content tells whether a write is there.
-        path = Path(os.path.realpath(self._working_folder / arguments["file_path"]))
+        path = self._working_folder / arguments["file_path"]
         try:
+            path = Path(os.path.realpath(path))
             return text_answer(self.work(path, arguments))
         except ToolRefusedError as error:
             return text_answer(str(error), is_error=True)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            return text_answer(f"{path}: {reason}", is_error=True)
+            return text_answer(f"{str(path)!r}: {reason}", is_error=True)
 
     def work(self, path: Path, arguments: Mapping[str, Any]) -> str:
         """The tool's own work on the resolved path; returns the text for the model."""

@@ -80,12 +80,14 @@ class ScriptedTransport:
         self._answers = list(answers)
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[Mapping[str, str]] = []
+        self.asked = asyncio.Event()
 
     @asynccontextmanager
     async def post(self, path: str, headers: Mapping[str, str], body: bytes) -> AsyncIterator[Response]:
         assert path == "/v1/messages"
         self.bodies.append(json.loads(body))
         self.headers.append(headers)
+        self.asked.set()
         answer = self._answers.pop(0)
         if isinstance(answer, NoConnection):
             raise TransportError("refused")
@@ -106,6 +108,12 @@ def block_events(index: int, block: Mapping[str, Any]) -> list[dict[str, Any]]:
     if block["type"] == "text":
         opening: dict[str, Any] = {"type": "text", "text": ""}
         deltas = [{"type": "text_delta", "text": block["text"]}]
+    elif block["type"] == "thinking":
+        opening = {"type": "thinking", "thinking": "", "signature": ""}
+        deltas = [
+            {"type": "thinking_delta", "thinking": block["thinking"]},
+            {"type": "signature_delta", "signature": block["signature"]},
+        ]
     else:
         opening = {**block, "input": {}}
         text = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])

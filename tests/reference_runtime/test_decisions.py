@@ -174,7 +174,7 @@ def test_a_receipt_walks_from_dispatch_to_its_end() -> None:
 
 @pytest.mark.parametrize("failure", ToolFailure)
 def test_only_an_interrupted_write_is_unknown(failure: ToolFailure) -> None:
-    interrupted = failure in ("cancelled", "timed_out", "connection_lost")
+    interrupted = failure in ("cancelled", "timed_out", "connection_lost", "tool_exception")
     assert TOOL_FAILURES.decide(failure=failure, effect="write").decision.unknown == interrupted
     assert not TOOL_FAILURES.decide(failure=failure, effect="read_only").decision.unknown
 
