@@ -3,11 +3,12 @@
 # Nothing is installed outside .venv/, except two things that only root can have from the system's own packages, and then
 # it is said: python3-venv when Python cannot make an environment, and chromium when `make test` finds no browser.
 # Variables: PYTHON (which Python makes .venv), CHROMIUM (which browser the tests drive), PYTEST (extra words for pytest),
-# RUNTIME (what `make demo` runs the probes on: one or more of NAME[@VERSION]).
+# RUNTIME (what `make demo` runs on: one or more of NAME[@VERSION]), PROBE (which probes it runs; all when empty).
 
 PYTHON ?= python3
 PYTEST ?=
 RUNTIME ?= reference
+PROBE ?=
 RUN := .venv/bin/python -m
 
 .DEFAULT_GOAL := help
@@ -17,7 +18,7 @@ help: ## List these targets.
 	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
 demo: environment ## Set up what running needs, then run every probe on the reference runtime.
-	.venv/bin/crashcart run $(foreach name,$(RUNTIME),--runtime $(name))
+	@.venv/bin/crashcart run $(PROBE) $(foreach name,$(RUNTIME),--runtime $(name))
 
 test: environment browser ## Set up everything with a browser, then run the tests that need no real agent.
 	CHROMIUM="$$(cat .venv/chromium)" $(RUN) pytest -n auto -m "not real" $(PYTEST)

@@ -240,7 +240,7 @@ def reporter(console: Console, cells: Sequence[Cell], *, as_json: bool) -> Repor
     if as_json:
         return Reporter(lambda results: print(json_line(results[-1]), flush=True))
     if not console.is_terminal:
-        return Reporter(lambda results: console.print(table.line(results[-1]), soft_wrap=True))
+        return Reporter(lines_in_order(console, cells))
     probes = list(dict.fromkeys(cell.probe.id for cell in cells))
     runtimes = list(dict.fromkeys(str(cell.choice) for cell in cells))
     progress = Progress(TextColumn("running"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console)
@@ -257,6 +257,18 @@ def reporter(console: Console, cells: Sequence[Cell], *, as_json: bool) -> Repor
         )
 
     return Reporter(show, live, progress)
+
+
+def lines_in_order(console: Console, cells: Sequence[Cell]) -> Report:
+    """Return a report that prints each line as soon as all lines before it are printed."""
+    waiting = [(cell.probe.id, str(cell.choice)) for cell in cells]
+
+    def show(results: Sequence[ProbeResult]) -> None:
+        found = {(result.probe, result.runtime): result for result in results}
+        while waiting and waiting[0] in found:
+            console.print(table.line(found[waiting.pop(0)]), soft_wrap=True)
+
+    return show
 
 
 def json_line(result: ProbeResult) -> str:

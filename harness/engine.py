@@ -130,8 +130,15 @@ def harness_error(error: Exception) -> CheckResult:
     )  # fmt: skip
 
 
-def evidence_of(played: Played, installation: Installation, runtime_text: str, run: str) -> Evidence:
-    """Judge what was played and return it as evidence, with placeholders for what varies."""
+def evidence_of(played: Played, installation: Installation, reproduce: str, run: str) -> Evidence:
+    """Judge what was played and return it as evidence, with placeholders for what varies.
+
+    Args:
+        played: What was seen.
+        installation: The runtime.
+        reproduce: The one command that does it again.
+        run: The run's id in the store.
+    """
     history = played.history
     if played.refusal is not None:
         judged: Sequence[CheckResult] = (played.refusal,)
@@ -161,7 +168,7 @@ def evidence_of(played: Played, installation: Installation, runtime_text: str, r
         exit_status=[msgspec.to_builtins(end) for end in history.ends],
         checks=list(judged),
         outcome=merged(judged),
-        reproduce=f"crashcart run {shown_path(played.loaded.path)} --runtime {runtime_text}",
+        reproduce=reproduce,
     )
     return placeholders(evidence, recording, installation)
 
@@ -221,10 +228,3 @@ def placeholders(evidence: Evidence, recording: Recording, installation: Install
         input=evidence.input,
         target=evidence.target,
     )
-
-
-def shown_path(path: Path) -> str:
-    """Return a path relative to the current folder where it lies below it."""
-    resolved = path.resolve()
-    here = Path.cwd()
-    return str(resolved.relative_to(here)) if resolved.is_relative_to(here) else str(resolved)

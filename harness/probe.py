@@ -50,6 +50,14 @@ class Probe:
     function: Callable[[ProbeRun], None]
     folder: Path = SCENARIOS
 
+    @property
+    def word(self) -> str:
+        """What names it on the command line: its id, or the path of a scenario file of the user's own."""
+        if self.folder == SCENARIOS:
+            return self.id
+        path = (self.folder / self.scenarios[0]).resolve()
+        return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
     def load(self) -> dict[str, LoadedScenario]:
         """Read all its scenarios.
 
@@ -167,7 +175,7 @@ class Session:
         evidences = []
         for played in run.played:
             name = self.store.new_run(played.captured_at)
-            evidence = evidence_of(played, installation, str(choice), name)
+            evidence = evidence_of(played, installation, f"crashcart run {which.word} --runtime {choice}", name)
             self.store.keep(evidence, played.recording.journal, which.id, duration_seconds / len(run.played))
             evidences.append(evidence)
         return ProbeResult(

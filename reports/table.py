@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -85,7 +84,7 @@ def failure(result: ProbeResult) -> RenderableType:
     ]
     parts += [run_in_full(evidence) for evidence in result.evidences if evidence.outcome is not Outcome.PASS]
     if result.deviation is not None:
-        parts.append(Padding(Text(f"known deviation: {result.deviation.reason}"), (0, 0, 0, 2)))
+        parts.append(Text(f"  known deviation: {result.deviation.reason}"))
     return Group(*parts)
 
 
