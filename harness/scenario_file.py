@@ -7,11 +7,13 @@ crash at a tool that the scenario does not have, a fault that its reply can neve
 from __future__ import annotations
 
 import hashlib
+import math
+import re
 import signal
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
@@ -39,6 +41,10 @@ SCENARIO_KEYS = {
     "id", "claim", "clauses", "prompt", "crash", "phases", "settings", "model", "tools", "hooks", "workspace",
     "expect", "wall_seconds",
 }  # fmt: skip
+ID = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+")
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""Narrower than the providers' rule, since a runtime may put its server's name before it."""
+
 ARGUMENT_TYPES = {"string", "integer", "number", "boolean", "object", "array"}
 
 
@@ -66,29 +72,48 @@ def load_scenario(path: Path) -> LoadedScenario:
     root = load_document(path)
     fields = root.fields("scenario", SCENARIO_KEYS, required=("id", "claim", "clauses", "model"))
     tools = _tools(fields["tools"]) if "tools" in fields else ()
+    hooks = tuple(_hook(node) for node in fields["hooks"].items("hooks")) if "hooks" in fields else ()
     script = parse_lanes(fields["model"])
     phases = _phases(root, fields)
     for phase, node in phases:
         if phase.crash is not None:
             _reachable(phase.crash, node, tools, script)
     scenario = Scenario(
-        id=fields["id"].text(),
+        id=_id(fields["id"]),
         claim=fields["claim"].text(),
         clauses=tuple(_clause(node) for node in fields["clauses"].items("clauses")),
         phases=tuple(phase for phase, _ in phases),
         model=fields["model"].data(),
         settings=_settings(fields["settings"]) if "settings" in fields else Settings(),
         tools=tools,
-        hooks=tuple(_hook(node) for node in fields["hooks"].items("hooks")) if "hooks" in fields else (),
-        workspace=_texts(fields["workspace"], "workspace") if "workspace" in fields else {},
-        expect=_expectation(fields["expect"], tools) if "expect" in fields else Expectation(),
-        wall_seconds=fields["wall_seconds"].number(minimum=1) if "wall_seconds" in fields else 60.0,
+        hooks=hooks,
+        workspace=_workspace(fields["workspace"]) if "workspace" in fields else {},
+        expect=_expectation(fields["expect"], tools, hooks) if "expect" in fields else Expectation(),
+        wall_seconds=_finite(fields["wall_seconds"], minimum=1) if "wall_seconds" in fields else 60.0,
         faults_declared=(),
     )
     declared = (*wire_faults(script), *_tool_faults(tools), *_crash_faults(scenario.phases))
     return LoadedScenario(
         msgspec.structs.replace(scenario, faults_declared=declared), script, path, path.read_text(encoding="utf-8")
     )
+
+
+def _id(node: Node) -> str:
+    if not ID.fullmatch(node.text()):
+        raise node.error(f"'{node.value}' is no id; write AREA.NAME in small letters, digits and dashes")
+    return node.text()
+
+
+def _argument(node: Node) -> str:
+    if "\0" in node.text():
+        raise node.error("a text that becomes a command's argument has no zero byte")
+    return node.text()
+
+
+def _finite(node: Node, minimum: float) -> float:
+    if not math.isfinite(node.number()):
+        raise node.error(f"expected a finite number, found {node.value}")
+    return node.number(minimum)
 
 
 def _clause(node: Node) -> str:
@@ -100,16 +125,16 @@ def _phases(root: Node, fields: dict[str, Node]) -> list[tuple[Phase, Node]]:
         raise root.error("a scenario has either 'prompt' (one phase) or 'phases' (a list), not both and not neither")
     if "prompt" in fields:
         crash = _crash(fields["crash"]) if "crash" in fields else None
-        return [(Phase(text=fields["prompt"].text(), crash=crash), fields.get("crash", fields["prompt"]))]
+        return [(Phase(text=_argument(fields["prompt"]), crash=crash), fields.get("crash", root))]
     if "crash" in fields:
         raise fields["crash"].error("with 'phases', the crash stands in the phase that it ends")
     nodes = fields["phases"].items("phases")
     if not nodes:
         raise fields["phases"].error("phases is empty; at least one is needed")
-    return [(_phase(node, number), node) for number, node in enumerate(nodes, start=1)]
+    return [_phase(node, number) for number, node in enumerate(nodes, start=1)]
 
 
-def _phase(node: Node, number: int) -> Phase:
+def _phase(node: Node, number: int) -> tuple[Phase, Node]:
     fields = node.fields("phase", {"prompt", "resume", "session", "crash"})
     if ("prompt" in fields) == ("resume" in fields):
         raise node.error("a phase has either 'prompt' (a new session) or 'resume' (the session goes on)")
@@ -118,12 +143,13 @@ def _phase(node: Node, number: int) -> Phase:
         raise fields["session"].error("'session' names the session to resume, and this phase has no 'resume'")
     if "resume" in fields and number == 1 and session is None:
         raise fields["resume"].error("the first phase has nothing to resume; begin with 'prompt', or name a 'session'")
-    return Phase(
-        text=(fields.get("prompt") or fields["resume"]).text(),
+    phase = Phase(
+        text=_argument(fields.get("prompt") or fields["resume"]),
         resume="resume" in fields,
         session=session,
         crash=_crash(fields["crash"]) if "crash" in fields else None,
     )
+    return phase, fields.get("crash", node)
 
 
 def _session(node: Node) -> str:
@@ -137,6 +163,11 @@ def _crash(node: Node) -> Crash:
     fields = node.fields("crash", Crash.__struct_fields__, required=("at",))
     names = {item.name for item in signal.Signals}
     at = Position(fields["at"].choice("position", {position.value for position in Position}))
+    for key in ("lane", "event", "event_nth"):
+        if key in fields and at.of_tool:
+            raise fields[key].error(f"a crash at {at} happens in the effect server and takes no '{key}'")
+        if key in fields and key != "lane" and at is Position.REQUEST_RECEIVED:
+            raise fields[key].error(f"a crash at {at} happens before any event and takes no '{key}'")
     return Crash(
         at=at,
         signal=fields["signal"].choice("signal", names) if "signal" in fields else "SIGKILL",
@@ -168,6 +199,8 @@ def _tools(node: Node) -> tuple[EffectTool, ...]:
 
 
 def _tool(name: str, node: Node) -> EffectTool:
+    if not TOOL_NAME.fullmatch(name):
+        raise node.error(f"'{name}' is no tool name; allowed are letters, digits, '_' and '-', at most 64")
     fields = node.fields("tool", {"description", "arguments", "mode", "modes", "delay_seconds", "read_only"})
     if "mode" in fields and "modes" in fields:
         raise node.error("a tool has either 'mode' (every call) or 'modes' (call by call)")
@@ -178,14 +211,18 @@ def _tool(name: str, node: Node) -> EffectTool:
         modes = tuple(_mode(item) for item in fields["modes"].items("modes"))
     if not modes:
         raise fields["modes"].error("modes is empty; at least one is needed")
+    read_only = fields["read_only"].flag() if "read_only" in fields else False
+    for mode in modes if read_only else ():
+        if mode.after_commit:
+            raise node.error(f"a read_only tool commits nothing, so '{mode}' can never strike")
     arguments = fields["arguments"].entries("arguments") if "arguments" in fields else {}
     return EffectTool(
         name=name,
         description=fields["description"].text() if "description" in fields else f"Does {name}.",
         arguments={key: child.choice("argument type", ARGUMENT_TYPES) for key, child in arguments.items()},
         modes=modes,
-        delay_seconds=fields["delay_seconds"].number(minimum=0) if "delay_seconds" in fields else 1.0,
-        read_only=fields["read_only"].flag() if "read_only" in fields else False,
+        delay_seconds=_finite(fields["delay_seconds"], minimum=0) if "delay_seconds" in fields else 1.0,
+        read_only=read_only,
     )
 
 
@@ -195,8 +232,11 @@ def _mode(node: Node) -> EffectMode:
 
 def _hook(node: Node) -> Hook:
     fields = node.fields("hook", {"event", "reason", "tool", "times"}, required=("event", "reason"))
+    event = HookEvent(fields["event"].choice("hook event", {event.value for event in HookEvent}))
+    if event is HookEvent.STOP and "tool" in fields:
+        raise fields["tool"].error("a stop hook is asked about no tool")
     return Hook(
-        event=HookEvent(fields["event"].choice("hook event", {event.value for event in HookEvent})),
+        event=event,
         reason=fields["reason"].text(),
         tool=fields["tool"].text() if "tool" in fields else None,
         times=fields["times"].integer(minimum=1) if "times" in fields else 1,
@@ -212,24 +252,32 @@ def _settings(node: Node) -> Settings:
 
 
 SETTING_READERS: dict[str, Callable[[Node], Any]] = {
-    "model": Node.text,
-    "fallback_models": lambda node: tuple(item.text() for item in node.items("fallback_models")),
+    "model": _argument,
+    "fallback_models": lambda node: tuple(_argument(item) for item in node.items("fallback_models")),
     "max_retries": lambda node: node.integer(minimum=0),
     "max_turns": lambda node: node.integer(minimum=1),
-    "stream_idle_timeout_seconds": lambda node: node.number(minimum=0),
+    "stream_idle_timeout_seconds": lambda node: _finite(node, minimum=0),
 }
 
 
-def _texts(node: Node, kind: str) -> dict[str, str]:
-    found = {}
-    for path, child in node.entries(kind).items():
-        if path.startswith("/") or ".." in Path(path).parts:
-            raise child.error(f"'{path}' leaves the workspace; a path is relative and has no '..'")
-        found[path] = child.text()
-    return found
+def _workspace(node: Node) -> dict[str, str]:
+    children = node.entries("workspace")
+    for path, child in children.items():
+        _inside_workspace(path, child)
+        for parent in PurePosixPath(path).parents:
+            if str(parent) in children:
+                raise child.error(f"'{path}' lies inside '{parent}', which is a file")
+    return {path: child.text() for path, child in children.items()}
 
 
-def _expectation(node: Node, tools: tuple[EffectTool, ...]) -> Expectation:
+def _inside_workspace(path: str, node: Node) -> None:
+    """Refuse a path that leaves the workspace, or that the listing of the workspace would write differently."""
+    plain = PurePosixPath(path)
+    if not path or str(plain) != path or plain.is_absolute() or ".." in plain.parts or path == "." or "\0" in path:
+        raise node.error(f"'{path}' is no path inside the workspace, like 'folder/note.txt'")
+
+
+def _expectation(node: Node, tools: tuple[EffectTool, ...], hooks: tuple[Hook, ...]) -> Expectation:
     fields = node.fields("expect", Expectation.__struct_fields__)
     names = {tool.name for tool in tools}
     return Expectation(
@@ -244,7 +292,7 @@ def _expectation(node: Node, tools: tuple[EffectTool, ...]) -> Expectation:
         answer_contains=fields["answer_contains"].text() if "answer_contains" in fields else None,
         request_contains=_request_texts(fields["request_contains"]) if "request_contains" in fields else {},
         output_contains=fields["output_contains"].text() if "output_contains" in fields else None,
-        hooks=_counts(fields["hooks"], "hook event", {event.value for event in HookEvent}) if "hooks" in fields else {},
+        hooks=_counts(fields["hooks"], "hook event", {hook.event.value for hook in hooks}) if "hooks" in fields else {},
     )
 
 
@@ -281,6 +329,7 @@ def _result(node: Node) -> ResultExpectation:
 def _files(node: Node) -> tuple[FileExpectation, ...]:
     found = []
     for path, child in node.entries("files").items():
+        _inside_workspace(path, child)
         fields = child.fields("file", {"equals", "contains", "absent"})
         if len(fields) != 1:
             raise child.error("a file has exactly one of 'equals', 'contains', 'absent'")
@@ -300,7 +349,7 @@ def _request_texts(node: Node) -> dict[int, str]:
         raise node.expected("a mapping of request number to text")
     found = {}
     for key, value in node.value.items():
-        if not isinstance(key, int) or key < 1 or not isinstance(value, str):
+        if not isinstance(key, int) or isinstance(key, bool) or key < 1 or not isinstance(value, str):
             raise node.error(f"expected a request number from 1 and a text, found {key!r}: {value!r}")
         found[int(key)] = str(value)
     return found

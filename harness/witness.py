@@ -17,6 +17,7 @@ import msgspec
 
 from fake_provider import journal as provider
 from harness.model.event import Event, Source
+from harness.model.scenario import EffectMode
 from harness.sandbox import SandboxProcess
 from harness.tools.ledger import Ledger
 
@@ -132,8 +133,9 @@ def effect_faults(events: Iterable[Event], timeline: Timeline, modes: Mapping[st
     found = []
     for event in events:
         mode = event.data.get("mode")
-        strikes = "tool.called" if mode in ("hang_before_commit", "slow") else "tool.committed"
-        if event.kind != strikes or mode == "normal":
+        if mode is None or not EffectMode(mode).is_fault:
+            continue
+        if event.kind != ("tool.committed" if EffectMode(mode).after_commit else "tool.called"):
             continue
         number = min(event.data["call"], len(modes[event.data["tool"]]))
         fault = f"tool {event.data['tool']} call {number}: {mode}"

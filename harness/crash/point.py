@@ -83,7 +83,7 @@ def unreachable(crash: Crash, script: Script) -> str | None:
     if crash.at is Position.REPLY_STREAMING:
         steps = tuple(step for step in steps if not isinstance(step.answer, ErrorReply))
     if crash.nth > len(steps):
-        return f"lane '{crash.lane}' has {len(steps)} such steps, and nth is {crash.nth}"
+        return f"lane '{crash.lane}' answers {len(steps)} requests so, and nth is {crash.nth}"
     if crash.at is not Position.REPLY_STREAMING:
         return None
     event = crash.event or EVENT_DEFAULT

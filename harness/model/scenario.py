@@ -5,7 +5,7 @@ Reading a file into this shape is the loader's work; nothing here reads, starts 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -42,6 +42,11 @@ class EffectMode(StrEnum):
     def is_fault(self) -> bool:
         """Whether this mode is a fault that has to fire for the run to count."""
         return self is not EffectMode.NORMAL
+
+    @property
+    def after_commit(self) -> bool:
+        """Whether it strikes once the effect is in the ledger."""
+        return self in (EffectMode.HANG_AFTER_COMMIT, EffectMode.EXIT_AFTER_COMMIT, EffectMode.ERROR_AFTER_COMMIT)
 
 
 class HookEvent(StrEnum):
@@ -202,14 +207,32 @@ class Scenario(msgspec.Struct, frozen=True):
     wall_seconds: float = 60.0
     faults_declared: tuple[str, ...] = ()
 
+    def built_in_tools(self) -> frozenset[str]:
+        """Return the tools that the scripted model asks for and that are not the effect server's."""
+        return frozenset(_called(self.model)) - {tool.name for tool in self.tools}
+
     def needs(self) -> frozenset[Capability]:
         """Return the capabilities that this scenario takes for granted, derived from what it uses."""
         return frozenset(capability for capability, used in NEEDS if used(self))
 
 
+def _called(value: object) -> Iterator[str]:
+    """Yield the tool names of a script's ``call`` and ``tool_use``, at any depth."""
+    if isinstance(value, dict):
+        used = value.get("tool_use")
+        yield from (name for name in (value.get("call"), used.get("name") if isinstance(used, dict) else None) if name)
+        for item in value.values():
+            yield from _called(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _called(item)
+
+
 NEEDS: tuple[tuple[Capability, Callable[[Scenario], bool]], ...] = (
     (Capability.RESUME, lambda s: any(phase.resume for phase in s.phases)),
     (Capability.MCP_TOOLS, lambda s: bool(s.tools)),
+    (Capability.SHELL_TOOL, lambda s: "Bash" in s.built_in_tools()),
+    (Capability.FILE_TOOLS, lambda s: not s.built_in_tools().isdisjoint({"Read", "Write", "Edit"})),
     (Capability.PRE_TOOL_HOOK, lambda s: any(hook.event is HookEvent.PRE_TOOL for hook in s.hooks)),
     (Capability.STOP_HOOK, lambda s: any(hook.event is HookEvent.STOP for hook in s.hooks)),
     (Capability.MODEL_FALLBACK, lambda s: bool(s.settings.fallback_models)),

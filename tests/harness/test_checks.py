@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import harness.checks
@@ -543,6 +543,7 @@ MESSAGES = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(body=JSON | st.fixed_dictionaries({"messages": JSON | st.lists(MESSAGES | JSON, max_size=4)}))
 def test_no_request_body_makes_a_check_raise(body: Any) -> None:
     history = made(request(1, body=body), request(2, body=body, phase=2), *CUT_OFF)
