@@ -74,7 +74,9 @@ class RequestReader:
             try:
                 event = self._parser.next_event()
             except h11.RemoteProtocolError as error:
-                return Garbage(str(error), error.error_status_hint)
+                # The parser quotes what it could not read, and that may be a line with a key in it.
+                reason = str(error).partition(": bytearray(")[0]
+                return Garbage(reason, error.error_status_hint)
             if isinstance(event, h11.Request):
                 self._request = event
             elif isinstance(event, h11.Data):

@@ -217,6 +217,7 @@ async def test_a_client_of_http_1_0_gets_a_body_that_ends_with_the_connection() 
 GARBAGE = [
     (b"\x16\x03\x01\x02\x00", "illegal request line"),
     (b"POST /v1/messages HTTP/1.1\r\nhost: p\r\ncontent-length: x\r\n\r\n", "bad Content-Length"),
+    (b"POST / HTTP/1.1\r\nhost: p\r\nx-api-key sk-1\r\n\r\n", "illegal header line"),
     (b"GET / HTTP/1.1\r\n\r\n", "Missing mandatory Host: header"),
     (b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000, "Receive buffer too long"),
     (b"POST / HTTP/1.1\r\nhost: p\r\ncontent-length: 70000000\r\n\r\n" + b"x" * 68_000_000, "the body is over"),
@@ -232,6 +233,7 @@ async def test_garbage_is_answered_journalled_and_ends_only_its_own_connection(d
             await provider.seen(GarbageReceived)
         [garbage] = provider.journal.of(GarbageReceived)
         assert garbage.reason.startswith(reason)
+        assert "sk-1" not in garbage.reason
         await other.send(post(HELLO)[-1:])
         assert (await other.reply()).status == 200
 

@@ -1,0 +1,216 @@
+"""The official Anthropic client reads every reply kind and raises its typed error for every error."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fake_provider.dialects import DIALECTS, Served
+from fake_provider.dialects.anthropic_rules import signature_of
+from fake_provider.journal import RequestReceived, RequestRefused
+from fake_provider.replies import STOP_REASONS, Block, Reply, Text, Thinking, ToolUse, Usage
+from fake_provider.server import Provider
+from tests.fake_provider.raw_client import HELLO, serving
+
+
+@asynccontextmanager
+async def client_of(anthropic: ModuleType, provider: Provider, **options: Any) -> AsyncIterator[Any]:
+    """The official client, pointed at a provider and with its own retries off."""
+    settings = {"base_url": provider.url, "api_key": "sk-ant-scripted", "max_retries": 0, **options}
+    async with anthropic.AsyncAnthropic(**settings) as client:
+        yield client
+
+
+async def final_message(client: Any, **request: Any) -> Any:
+    """Stream one reply and return the message that the client put together."""
+    async with client.messages.stream(**{**HELLO, **request}) as stream:
+        return await stream.get_final_message()
+
+
+def blocks_read(message: Any) -> list[Block]:
+    """The neutral blocks of a message of the client."""
+    found: list[Block] = []
+    for block in message.content:
+        if block.type == "text":
+            found.append(Text(block.text))
+        elif block.type == "thinking":
+            found.append(Thinking(block.thinking, block.signature))
+        else:
+            found.append(ToolUse(block.name, block.input, block.id))
+    return found
+
+
+EVERY_KIND = """
+main:
+  - &reply
+    reply:
+      blocks:
+        - thinking: I should look at the weather before I answer.
+        - text: Let me look at the weather in several cities.
+        - tool_use: {name: weather, input: {cities: [Kraków, 北京], unit: c}, id: toolu_a}
+        - tool_use: {name: clock, id: toolu_b}
+      usage: {input_tokens: 11, output_tokens: 22, cache_read_input_tokens: 33, cache_creation_input_tokens: 44}
+      model: served
+  - *reply
+"""
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_every_kind_of_block_arrives_as_written(anthropic: ModuleType, streamed: bool) -> None:
+    async with serving(EVERY_KIND) as provider, client_of(anthropic, provider) as client:
+        message = await (final_message(client) if streamed else client.messages.create(**HELLO))
+    thought = "I should look at the weather before I answer."
+    assert blocks_read(message) == [
+        Thinking(thought, signature_of(thought)),
+        Text("Let me look at the weather in several cities."),
+        ToolUse("weather", {"cities": ["Kraków", "北京"], "unit": "c"}, "toolu_a"),
+        ToolUse("clock", {}, "toolu_b"),
+    ]
+    assert (message.stop_reason, message.model, message.id) == ("tool_use", "served", "msg_010000000000000000000001")
+    usage = message.usage
+    assert (usage.input_tokens, usage.output_tokens) == (11, 22)
+    assert (usage.cache_read_input_tokens, usage.cache_creation_input_tokens) == (33, 44)
+
+
+async def test_a_tool_round_trip_and_returned_thinking_are_accepted(anthropic: ModuleType) -> None:
+    lanes = "main: [{think: hm, say: Looking., call: weather, with: {city: Oslo}}, {say: Cold.}]"
+    async with serving(lanes) as provider, client_of(anthropic, provider) as client:
+        first = await final_message(client)
+        answer = {"type": "tool_result", "tool_use_id": first.content[2].id, "content": "-3"}
+        history = [
+            *HELLO["messages"],
+            {"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in first.content]},
+            {"role": "user", "content": [answer]},
+        ]
+        assert blocks_read(await final_message(client, messages=history)) == [Text("Cold.")]
+        history[1]["content"][0]["thinking"] = "changed"
+        with pytest.raises(anthropic.BadRequestError, match="Invalid `signature` in `thinking` block"):
+            await final_message(client, messages=history)
+    assert [entry.rules for entry in provider.journal.of(RequestRefused)] == [("thinking-signed",)]
+
+
+@pytest.mark.parametrize(
+    ("step", "name", "error_type"),
+    [
+        ("overloaded", "OverloadedError", "overloaded_error"),
+        ("rate_limited", "RateLimitError", "rate_limit_error"),
+        ("server_error", "InternalServerError", "api_error"),
+        ("bad_request", "BadRequestError", "invalid_request_error"),
+        ("unauthorized", "AuthenticationError", "authentication_error"),
+        ("forbidden", "PermissionDeniedError", "permission_error"),
+        ("model_not_found", "NotFoundError", "not_found_error"),
+        ("prompt_too_long", "BadRequestError", "invalid_request_error"),
+        ("request_too_large", "ContentTooLargeError", "request_too_large"),
+        ("status: {code: 409}", "ConflictError", "conflict_error"),
+        ("status: {code: 504}", "GatewayTimeoutError", "timeout_error"),
+    ],
+)
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_every_error_is_raised_as_its_type(
+    anthropic: ModuleType, step: str, name: str, error_type: str, streamed: bool
+) -> None:
+    async with serving(f"main: [{step}]") as provider, client_of(anthropic, provider) as client:
+        with pytest.raises(anthropic.APIStatusError) as raised:
+            await (final_message(client) if streamed else client.messages.create(**HELLO))
+    assert type(raised.value).__name__ == name
+    assert raised.value.body["error"]["type"] == error_type
+    assert raised.value.request_id == "req_000000000000000000000001"
+
+
+async def test_the_clients_own_retries_honour_retry_after(anthropic: ModuleType) -> None:
+    step = 'status: {code: 529, headers: {retry-after-ms: "1"}}'
+    lanes = f"main: [{{{step}, times: 2}}, {{say: hi}}]"
+    async with serving(lanes) as provider, client_of(anthropic, provider, max_retries=2) as client:
+        assert blocks_read(await final_message(client)) == [Text("hi")]
+    counts = [entry.headers["x-stainless-retry-count"] for entry in provider.journal.of(RequestReceived)]
+    assert counts == ["0", "1", "2"]
+
+
+async def test_an_unexpected_request_is_not_retried_by_the_client(anthropic: ModuleType) -> None:
+    async with serving("main: []") as provider, client_of(anthropic, provider, max_retries=2) as client:
+        with pytest.raises(anthropic.BadRequestError, match="unexpected request 1"):
+            await final_message(client)
+    assert len(provider.journal.of(RequestReceived)) == 1
+
+
+async def test_an_error_event_is_raised_as_its_type(anthropic: ModuleType) -> None:
+    lanes = "main: [{say: hi, fault: {error_event: {event: content_block_delta}}}]"
+    async with serving(lanes) as provider, client_of(anthropic, provider) as client:
+        with pytest.raises(anthropic.APIStatusError) as raised:
+            await final_message(client)
+    assert raised.value.body["error"] == {"type": "overloaded_error", "message": "Overloaded"}
+
+
+@pytest.mark.parametrize("fault", ["close", "cut: {event: content_block_stop}", "reset: {event: content_block_stop}"])
+async def test_a_broken_connection_is_an_error_and_no_message(anthropic: ModuleType, fault: str) -> None:
+    step = f"{{say: hi, fault: {'close' if fault == 'close' else '{' + fault + '}'}}}"
+    async with serving(f"main: [{step}]") as provider, client_of(anthropic, provider) as client:
+        # The client wraps a failure to begin in its own error, and lets one in the middle of a stream through.
+        with pytest.raises(Exception, match=r"Connection error|peer closed connection|^$") as raised:
+            await final_message(client)
+    assert type(raised.value).__name__ in ("APIConnectionError", "RemoteProtocolError", "ReadError")
+
+
+async def test_side_endpoints_are_read(anthropic: ModuleType) -> None:
+    async with serving("main: []") as provider, client_of(anthropic, provider) as client:
+        counted = await client.messages.count_tokens(model="m", messages=HELLO["messages"])
+        models = await client.models.list()
+    assert counted.input_tokens == 8
+    assert [model.id for model in models.data] == ["claude-opus-4-1", "claude-sonnet-4-5", "claude-haiku-4-5"]
+
+
+TEXTS = st.text(min_size=1, max_size=60)
+ARGUMENTS = st.dictionaries(
+    st.text(max_size=5),
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+        max_leaves=6,
+    ),
+    max_size=4,
+)
+BLOCKS = st.one_of(
+    st.builds(Text, TEXTS),
+    st.builds(Thinking, TEXTS, st.text(min_size=1, max_size=10)),
+    st.builds(ToolUse, st.from_regex(r"[a-zA-Z0-9_-]{1,20}", fullmatch=True), ARGUMENTS, st.just("toolu_x")),
+)
+REPLIES = st.builds(
+    Reply,
+    st.lists(BLOCKS, max_size=4).map(tuple),
+    st.sampled_from(STOP_REASONS),
+    st.builds(Usage, st.integers(0, 999), st.integers(1, 999), st.integers(0, 999), st.integers(0, 999)),
+    st.none() | st.just("served"),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(REPLIES)
+def test_any_reply_comes_out_of_the_clients_stream_parser_as_it_went_in(anthropic: ModuleType, reply: Reply) -> None:
+    from anthropic._streaming import SSEDecoder
+    from anthropic.lib.streaming._messages import accumulate_event
+    from anthropic.types import RawMessageStreamEvent
+    from pydantic import TypeAdapter
+
+    frames = DIALECTS["anthropic_messages"].frames(reply, Served("msg_1", "req_1", "asked", 5, 9))
+    snapshot: Any = None
+    buffers: dict[int, bytes] = {}
+    adapter: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
+    names = []
+    for event in SSEDecoder().iter_bytes(iter([b"".join(frame.payload for frame in frames)])):
+        names.append(event.event)
+        if event.event != "ping":
+            parsed = adapter.validate_python(event.json())
+            snapshot = accumulate_event(event=parsed, current_snapshot=snapshot, json_bufs=buffers)
+    assert names == [frame.name for frame in frames]
+    assert blocks_read(snapshot) == list(reply.blocks)
+    assert (snapshot.stop_reason, snapshot.model) == (reply.stop_reason, reply.model or "asked")
+    assert (snapshot.usage.input_tokens, snapshot.usage.output_tokens) == (
+        reply.usage.input_tokens,
+        reply.usage.output_tokens,
+    )
