@@ -5,148 +5,211 @@ Every effect is a fsynced line of the ledger. At two places, ``tool.called`` and
 harness where it stands and waits for leave to go on, so that a crash can be put there exactly. It never decides whether
 a call is a duplicate: it does what it is asked, as a real service without deduplication would.
 
-CONFIG is a JSON file: ``ledger`` and ``socket`` (paths; the socket may be null) and ``tools`` (name, description,
-arguments, modes, delay_seconds, read_only).
+It speaks the Model Context Protocol itself (modelcontextprotocol.io, stdio transport: one JSON-RPC message a line),
+because importing the official SDK takes longer than the fastest agent's whole run; the tests drive it with the SDK's
+client. CONFIG is a JSON file: ``ledger`` and ``socket`` (paths; the socket may be null) and ``tools``, each an
+:class:`~harness.model.scenario.EffectTool`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
+import socket
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-import mcp_types as types
-from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
+import msgspec
 
 from harness.model.scenario import EffectMode, EffectTool
 from harness.tools.ledger import ANSWERED, CALLED, COMMITTED, Ledger, LedgerLine, monotonic_seconds
 
 EXIT_AFTER_COMMIT_STATUS = 86
-JSON_TYPES = {"string", "integer", "number", "boolean", "object", "array"}
+PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+"""The versions of the protocol in which these few methods are the same; the first is offered to an unknown client."""
+
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+
+
+class Config(msgspec.Struct, frozen=True):
+    """What the server is started with."""
+
+    ledger: str
+    tools: list[EffectTool]
+    socket: str | None = None
+
+
+class MethodError(Exception):
+    """A request that is answered with a JSON-RPC error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Harness:
     """The line to the harness: announce a position, wait for leave to go on."""
 
-    def __init__(self, socket_path: str | None) -> None:
-        self._socket_path = socket_path
-        self._lock = asyncio.Lock()
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+    def __init__(self, path: str | None) -> None:
+        self._lock = threading.Lock()
+        self._stream: socket.SocketIO | None = None
+        if path is not None:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(path)
+            self._stream = connection.makefile("rwb", buffering=0)
 
-    async def stand_at(self, line: LedgerLine) -> None:
+    def stand_at(self, line: LedgerLine) -> None:
         """Announce the position of a ledger line and return when the harness lets go.
 
         A harness that has gone away is the end of the run: the process ends rather than act unobserved.
         """
-        if self._socket_path is None:
+        if self._stream is None:
             return
-        async with self._lock:
-            if self._streams is None:
-                self._streams = await asyncio.open_unix_connection(self._socket_path)
-            reader, writer = self._streams
-            message = {"position": line.kind, "tool": line.tool, "call": line.call, "at_seconds": line.at_seconds}
-            writer.write(json.dumps(message).encode() + b"\n")
-            await writer.drain()
-            if not await reader.readline():
-                os._exit(0)
+        message = {"position": line.kind, "tool": line.tool, "call": line.call, "at_seconds": line.at_seconds}
+        with self._lock:
+            try:
+                self._stream.write(json.dumps(message).encode() + b"\n")
+                leave = self._stream.readline()
+            except OSError:
+                leave = b""
+        if not leave:
+            os._exit(0)
 
 
 class EffectServer:
-    """Tools of one configuration, all writing to one ledger."""
+    """Tools of one configuration, all writing to one ledger; each call runs in a thread of its own."""
 
-    def __init__(self, tools: list[EffectTool], ledger: Ledger, harness: Harness) -> None:
-        self._tools = {tool.name: tool for tool in tools}
-        self._ledger = ledger
+    def __init__(self, config: Config, harness: Harness, output: BinaryIO) -> None:
+        self._tools = {tool.name: tool for tool in config.tools}
+        self._ledger = Ledger(Path(config.ledger))
         self._harness = harness
+        self._output = output
+        self._writing = threading.Lock()
+        self._counting = threading.Lock()
 
-    async def list_tools(
-        self, _context: ServerRequestContext[Any, Any], _params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        """Answer ``tools/list``."""
-        return types.ListToolsResult(tools=[described(tool) for tool in self._tools.values()])
+    def serve(self, lines: BinaryIO) -> None:
+        """Answer requests until the client closes its end, then end at once, as a real server does."""
+        for line in lines:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                continue  # not a message; the protocol has no answer to it
+            if not isinstance(message, dict) or "id" not in message or "method" not in message:
+                continue  # a notification, which nothing here waits for
+            if message["method"] == "tools/call":
+                threading.Thread(target=self._answer, args=(message,), daemon=True).start()
+            else:
+                self._answer(message)
+        os._exit(0)
 
-    async def call_tool(
-        self, context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
-        """Answer ``tools/call``: ledger line, position, effect, position, answer, as the call's mode says."""
-        tool = self._tools.get(params.name)
+    def _answer(self, message: dict[str, Any]) -> None:
+        try:
+            result = self._result(message["method"], message.get("params") or {}, message["id"])
+            reply: dict[str, Any] = {"result": result}
+        except MethodError as error:
+            reply = {"error": {"code": error.code, "message": str(error)}}
+        data = json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply}).encode() + b"\n"
+        try:
+            with self._writing:
+                self._output.write(data)
+                self._output.flush()
+        except OSError:
+            os._exit(0)  # the client is gone
+
+    def _result(self, method: str, params: dict[str, Any], request: object) -> dict[str, Any]:
+        match method:
+            case "initialize":
+                asked = params.get("protocolVersion")
+                return {
+                    "protocolVersion": asked if asked in PROTOCOL_VERSIONS else PROTOCOL_VERSIONS[0],
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "effects", "version": "1"},
+                }
+            case "ping":
+                return {}
+            case "tools/list":
+                return {"tools": [described(tool) for tool in self._tools.values()]}
+            case "tools/call":
+                return self._call(params, request)
+        raise MethodError(METHOD_NOT_FOUND, f"no method is named {method}")
+
+    def _call(self, params: dict[str, Any], request: object) -> dict[str, Any]:
+        """Ledger line, position, effect, position, answer, as the call's mode says."""
+        tool = self._tools.get(str(params.get("name")))
         if tool is None:
-            return answer(f"no tool is named {params.name}", is_error=True)
-        call = self._ledger.calls(tool.name) + 1
-        mode = tool.modes[min(call, len(tool.modes)) - 1]
-        line = LedgerLine(
-            kind=CALLED,
-            tool=tool.name,
-            call=call,
-            request=str(context.request_id),
-            meta=dict(context.meta or {}),
-            arguments=params.arguments or {},
-            mode=mode.value,
-            pid=os.getpid(),
-            at_seconds=monotonic_seconds(),
-        )
-        await self._write(line)
+            raise MethodError(INVALID_PARAMS, f"no tool is named {params.get('name')}")
+        called = self._called(tool, params, request)
+        self._harness.stand_at(called)
+        mode = EffectMode(called.mode)
         if mode is EffectMode.HANG_BEFORE_COMMIT:
-            await asyncio.Event().wait()
+            hang()
         if mode is EffectMode.SLOW:
-            await asyncio.sleep(tool.delay_seconds)
+            threading.Event().wait(tool.delay_seconds)
         if not tool.read_only:
-            await self._write(replace(line, kind=COMMITTED, at_seconds=monotonic_seconds()))
+            committed = replace(called, kind=COMMITTED, at_seconds=monotonic_seconds())
+            self._ledger.append(committed)
+            self._harness.stand_at(committed)
         if mode is EffectMode.EXIT_AFTER_COMMIT:
             os._exit(EXIT_AFTER_COMMIT_STATUS)
         if mode is EffectMode.HANG_AFTER_COMMIT:
-            await asyncio.Event().wait()
-        self._ledger.append(replace(line, kind=ANSWERED, at_seconds=monotonic_seconds()))
+            hang()
+        self._ledger.append(replace(called, kind=ANSWERED, at_seconds=monotonic_seconds()))
         if mode is EffectMode.ERROR_AFTER_COMMIT:
             return answer(f"{tool.name}: the service reported an internal error", is_error=True)
-        return answer(json.dumps({"tool": tool.name, "status": "accepted", "number": call}), is_error=False)
+        return answer(json.dumps({"tool": tool.name, "status": "accepted", "number": called.call}), is_error=False)
 
-    async def _write(self, line: LedgerLine) -> None:
-        self._ledger.append(line)
-        await self._harness.stand_at(line)
+    def _called(self, tool: EffectTool, params: dict[str, Any], request: object) -> LedgerLine:
+        """Count the call and write its first ledger line; no two calls get one number."""
+        with self._counting:
+            call = self._ledger.calls(tool.name) + 1
+            line = LedgerLine(
+                kind=CALLED,
+                tool=tool.name,
+                call=call,
+                request=str(request),
+                meta=dict(params.get("_meta") or {}),
+                arguments=dict(params.get("arguments") or {}),
+                mode=tool.modes[min(call, len(tool.modes)) - 1].value,
+                pid=os.getpid(),
+                at_seconds=monotonic_seconds(),
+            )
+            self._ledger.append(line)
+        return line
 
 
-def described(tool: EffectTool) -> types.Tool:
+def hang() -> None:
+    """Never return; only the end of the process ends it."""
+    threading.Event().wait()
+
+
+def described(tool: EffectTool) -> dict[str, Any]:
     """Return a tool as MCP lists it, all arguments required."""
-    return types.Tool(
-        name=tool.name,
-        description=tool.description,
-        input_schema={
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": {
             "type": "object",
             "properties": {name: {"type": kind} for name, kind in tool.arguments.items()},
             "required": list(tool.arguments),
         },
-        annotations=types.ToolAnnotations(read_only_hint=tool.read_only, destructive_hint=not tool.read_only),
-    )
+        "annotations": {"readOnlyHint": tool.read_only, "destructiveHint": not tool.read_only},
+    }
 
 
-def answer(text: str, *, is_error: bool) -> types.CallToolResult:
+def answer(text: str, *, is_error: bool) -> dict[str, Any]:
     """Return a tool result of one text."""
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
+    return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
-def tools_of(config: dict[str, Any]) -> list[EffectTool]:
-    """Read the tools of a configuration."""
-    return [
-        EffectTool(**{**tool, "modes": tuple(EffectMode(mode) for mode in tool["modes"])}) for tool in config["tools"]
-    ]
-
-
-async def serve(config: dict[str, Any]) -> None:
-    """Serve over standard input and output until the client closes them."""
-    effects = EffectServer(tools_of(config), Ledger(Path(config["ledger"])), Harness(config["socket"]))
-    server: Server[Any] = Server(
-        "effects", version="1", on_list_tools=effects.list_tools, on_call_tool=effects.call_tool
-    )
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+def main() -> None:
+    """Serve over standard input and output."""
+    config = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Config)
+    EffectServer(config, Harness(config.socket), sys.stdout.buffer).serve(sys.stdin.buffer)
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))
+    main()
