@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-REAL_WORK_FLOOR_SECONDS = 2.0
+REAL_WORK_FLOOR_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Clock:
     def limit_for_work(self, seconds: float) -> float:
         """The real seconds to give a process that does real work (a tool, a hook); `seconds` is unscaled.
 
-        A process does not become faster because the clock is scaled, so the limit never shrinks below 2 s by scaling.
+        A process does not become faster because the clock is scaled, so the limit never shrinks below 10 s by scaling.
         """
         return min(seconds, max(seconds / self.scale, REAL_WORK_FLOOR_SECONDS))
 

@@ -245,6 +245,9 @@ async def _agent(
     counters = Counters()
     tools, servers = await _connect_tools(options, clock, stack)
     sink.emit(_init_frame(options, session, tools, servers))
+    for server in servers:
+        if server.lost_because is not None:
+            sink.emit(system_frame("warning", message=f"MCP server {server.name}: {server.lost_because}"))
     hooks = HookRunner(
         options.settings.hooks,
         clock,

@@ -5,6 +5,7 @@ never repeats a call: what a lost connection means for a call is decided elsewhe
 """
 
 import asyncio
+import importlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -71,9 +72,11 @@ class ServerConnection:
 
     async def connect(self) -> None:
         """Start the server and list its tools; a failure leaves `lost_because` set and no tools."""
+        # In a thread, so that a signal is heard meanwhile; and before the limit, which is the server's alone.
+        await asyncio.to_thread(importlib.import_module, "mcp")
         self._task = asyncio.create_task(self._live(), name=f"mcp server {self.name}")
         try:
-            async with asyncio.timeout(self._clock.limit_for_work(CONNECT_TIMEOUT_SECONDS)):
+            async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
                 await self._ready.wait()
         except TimeoutError:
             self.lost_because = f"it did not answer within {CONNECT_TIMEOUT_SECONDS:g} s"

@@ -75,6 +75,6 @@ async def test_bash_tells_how_the_command_ended(tmp_path: Path, monkeypatch: pyt
 
 def test_the_scale_never_starves_real_work() -> None:
     clock = Clock(scale=100)
-    assert (clock.limit(90), clock.limit_for_work(600), clock.limit_for_work(60)) == (0.9, 6, 2)
+    assert (clock.limit(90), clock.limit_for_work(6000), clock.limit_for_work(60)) == (0.9, 60, 10)
     assert clock.limit_for_work(0.5) == 0.5
     assert Clock().limit_for_work(60) == 60

@@ -39,6 +39,7 @@ def answer_call(effects: Path, mode: str, parameters: dict[str, Any]) -> dict[st
         stream.write(json.dumps(parameters) + "\n")
         stream.flush()
         os.fsync(stream.fileno())
+    print("the effect is on disk", file=sys.stderr, flush=True)
     if mode == "exit":
         os._exit(3)
     return None if mode == "hang" else {"content": [{"type": "text", "text": "deployed"}]}
