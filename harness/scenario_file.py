@@ -285,6 +285,7 @@ def _expectation(node: Node, tools: tuple[EffectTool, ...], hooks: tuple[Hook, .
         requests=fields["requests"].integer(minimum=0) if "requests" in fields else None,
         turns=fields["turns"].integer(minimum=0) if "turns" in fields else None,
         terminal=fields["terminal"].choice("terminal reason", TERMINALS) if "terminal" in fields else None,
+        subtype=fields["subtype"].text() if "subtype" in fields else None,
         exit=_exit(fields["exit"]) if "exit" in fields else None,
         effects=_counts(fields["effects"], "tool", names) if "effects" in fields else {},
         results=tuple(_result(item) for item in fields["results"].items("results")) if "results" in fields else (),

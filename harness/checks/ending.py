@@ -29,6 +29,11 @@ def terminal(expected: str) -> Check:
     return Check("ending.terminal", lambda history: equal(expected, history.last_ending.terminal))
 
 
+def subtype(expected: str) -> Check:
+    """The structured result has this subtype (L2)."""
+    return Check("ending.subtype", lambda history: equal(expected, history.last_ending.subtype))
+
+
 def turns(expected: int) -> Check:
     """The runtime counted this many turns (A4)."""
     return Check("ending.turns", lambda history: equal(expected, history.last_ending.turns))

@@ -39,6 +39,8 @@ def checks_of(expect: Expectation) -> tuple[Check, ...]:
         found.append(ending.turns(expect.turns))
     if expect.terminal is not None:
         found.append(ending.terminal(expect.terminal))
+    if expect.subtype is not None:
+        found.append(ending.subtype(expect.subtype))
     if expect.exit is not None:
         found.append(ending.exit_code(expect.exit))
     return tuple(found)

@@ -152,6 +152,7 @@ class Expectation(msgspec.Struct, frozen=True):
         requests: How many model requests reached the main lane.
         turns: What the runtime counts as turns.
         terminal: The typed terminal reason.
+        subtype: The structured result's subtype.
         exit: The exit code of the last phase, or ``"nonzero"``.
         effects: Tool name to the number of lines in the effect ledger.
         results: Tool calls' answers, in order.
@@ -166,6 +167,7 @@ class Expectation(msgspec.Struct, frozen=True):
     requests: int | None = None
     turns: int | None = None
     terminal: str | None = None
+    subtype: str | None = None
     exit: int | str | None = None
     effects: dict[str, int] = {}
     results: tuple[ResultExpectation, ...] = ()
@@ -239,7 +241,7 @@ NEEDS: tuple[tuple[Capability, Callable[[Scenario], bool]], ...] = (
     (Capability.RETRY_LIMIT, lambda s: s.settings.max_retries is not None),
     (Capability.TURN_LIMIT, lambda s: s.settings.max_turns is not None),
     (Capability.STREAM_IDLE_LIMIT, lambda s: s.settings.stream_idle_timeout_seconds is not None),
-    (Capability.TERMINAL_REASON, lambda s: s.expect.terminal is not None),
+    (Capability.TERMINAL_REASON, lambda s: s.expect.terminal is not None or s.expect.subtype is not None),
     (Capability.TURN_COUNT, lambda s: s.expect.turns is not None),
 )
 """What a scenario uses, and the capability which that takes."""
