@@ -32,6 +32,7 @@ fi
 environment_works() { [ -x .venv/bin/python ] && .venv/bin/python -c '' 2>/dev/null; }
 environment_has_pip() { .venv/bin/python -m pip --version >/dev/null 2>&1; }
 outer_pip_works() { "$PYTHON" -m pip --python "$(command -v "$PYTHON")" --version >/dev/null 2>&1; }
+can_install() { environment_has_pip || outer_pip_works || command -v uv >/dev/null; }
 environment_moved() { [ -f .venv/installed ] && [ "$(cut -d ' ' -f 2- .venv/installed)" != "$version $PWD" ]; }
 
 make_environment() {
@@ -76,7 +77,8 @@ pip_install() {
     fi
 }
 
-if ! environment_works || environment_moved; then
+# One that was interrupted while it was made may work and still have nothing to install with.
+if ! environment_works || environment_moved || ! can_install; then
     make_environment
 fi
 rm -f .venv/installed

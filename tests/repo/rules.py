@@ -329,7 +329,41 @@ def every_arrow_has_a_contract(tree: Tree) -> Iterator[str]:
                 yield f"pyproject.toml: contract '{contract['name']}' binds {source}, which does not exist"
 
 
+ALLOWED_IMPORTS = {
+    "fake_provider": ("fake_provider",),
+    "reference_runtime": ("reference_runtime",),
+    "harness": ("harness", "fake_provider", "probes", "reports"),
+    "harness.model": ("harness.model",),
+    "harness.checks": ("harness.checks", "harness.model"),
+    "probes": ("probes", "harness.probe", "harness.checks"),
+    "reports": ("reports", "harness.model"),
+}
+
+
+def every_import_is_on_its_folders_list(tree: Tree) -> Iterator[str]:
+    """The contracts name what is forbidden, so a new module is forbidden to nobody; this names what is allowed."""
+    for path, module in tree.python():
+        name = path.removesuffix(".py").replace("/", ".")
+        folder = max((at for at in ALLOWED_IMPORTS if f"{name}.".startswith(f"{at}.")), key=len, default=None)
+        if folder is None:
+            continue
+        for node in ast.walk(module):
+            for line, target in _imported(node):
+                first_party = target.split(".")[0] in (*PACKAGES, "tests")
+                if first_party and not f"{target}.".startswith(tuple(f"{at}." for at in ALLOWED_IMPORTS[folder])):
+                    allowed = ", ".join(ALLOWED_IMPORTS[folder])
+                    yield f"{path}:{line}: {folder} may not import {target}; allowed: {allowed}"
+
+
+def _imported(node: ast.AST) -> Iterator[tuple[int, str]]:
+    if isinstance(node, ast.Import):
+        yield from ((node.lineno, alias.name) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
 RULES: tuple[Rule, ...] = (
+    every_import_is_on_its_folders_list,
     every_folder_is_in_the_layout,
     scenarios_hold_data_only,
     every_module_has_a_docstring,

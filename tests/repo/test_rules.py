@@ -80,6 +80,16 @@ BROKEN: list[tuple[rules.Rule, dict[str, str], str]] = [
         {"GLOSSARY.md": "- **lane** (`fake_provider.script.Lain`): x\n", "fake_provider/script.py": "class Lane: ..."},
         "'lane' names fake_provider.script.Lain",
     ),
+    (
+        rules.every_import_is_on_its_folders_list,
+        {"reports/html.py": "from harness import driver\n"},
+        "reports/html.py:1: reports may not import harness.driver; allowed: reports, harness.model",
+    ),
+    (
+        rules.every_import_is_on_its_folders_list,
+        {"harness/checks/tools.py": "def f():\n    import fake_provider.script\n"},
+        "harness/checks/tools.py:2: harness.checks may not import fake_provider.script",
+    ),
     (rules.every_arrow_has_a_contract, {"pyproject.toml": CONTRACT}, "does not say the contract 'reports read data"),
     (rules.every_arrow_has_a_contract, {"pyproject.toml": CONTRACT}, "no import contract binds harness"),
     (rules.every_arrow_has_a_contract, {"pyproject.toml": CONTRACT}, "ARCHITECTURE.md: has no row for `harness/`"),

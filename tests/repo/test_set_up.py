@@ -111,6 +111,16 @@ def test_a_ready_environment_is_left_alone(folder: Path) -> None:
     assert run(folder, "make", "environment").returncode == 2
 
 
+def test_an_environment_that_was_interrupted_is_made_again(folder: Path) -> None:
+    stand_in(folder, "python3", python_of("3.11.2", has_ensurepip=True))
+    (folder / ".venv/bin").mkdir(parents=True)
+    stand_in(folder, "environment-python", 'case "$*" in *pip*) exit 1 ;; esac')
+    (folder / ".venv/bin/python").symlink_to(folder / "bin/environment-python")
+    done = run(folder, "make", "environment")
+    assert "making .venv with python3 (3.11.2)" in done.stdout
+    assert not (folder / ".venv").exists()
+
+
 @pytest.fixture
 def environment(folder: Path) -> Path:
     """The folder with a .venv whose Python starts Playwright's driver and can install no browser."""
