@@ -12,7 +12,7 @@ PROBE ?=
 RUN := .venv/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real check format docs mutants lock environment browser clean
+.PHONY: help demo test test-real check format docs readme mutants lock environment browser clean
 
 help: ## List these targets.
 	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -44,6 +44,9 @@ docs: environment ## Write the pages that are rendered from tables and types aga
 	.venv/bin/python -c 'import json; from harness.model import evidence; print(json.dumps(evidence.schema(), indent=2))' \
 		> .venv/pages/evidence.schema.json
 	cp .venv/pages/* docs/
+
+readme: environment ## Run README's first command and write its output into the page again.
+	.venv/bin/python setup/readme_block.py
 
 mutants: environment ## Break the reference runtime in each known way and print which probe saw it.
 	$(RUN) tests.mutants
