@@ -31,6 +31,7 @@ check: environment ## Lint, formatting, types and import contracts; changes noth
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	$(RUN) mypy
+	$(RUN) mypy setup/*.py
 	.venv/bin/lint-imports --no-logo
 
 format: environment ## Rewrite the code in the project's format.
