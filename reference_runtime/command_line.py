@@ -9,6 +9,7 @@ import asyncio
 import os
 import random
 import sys
+import traceback
 import uuid
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -70,7 +71,8 @@ class Options:
 
     prompt: str
     output_format: OutputFormat
-    models: tuple[str, ...]
+    model: str | None
+    fallback_models: tuple[str, ...]
     max_turns: int | None
     max_tokens: int
     max_retries: int
@@ -119,7 +121,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("-p", "--print", dest="prompt", metavar="PROMPT", required=True, help="the prompt to run")
     made.add_argument("--output-format", choices=[str(f) for f in OutputFormat], default=str(OutputFormat.TEXT))
-    made.add_argument("--model", default=DEFAULT_MODEL)
+    made.add_argument("--model", help=f"default: the resumed session's, else {DEFAULT_MODEL}")
     made.add_argument("--fallback-model", type=_names, default=(), metavar="A,B", help="models that may take over")
     made.add_argument("--max-turns", type=_at_least(1), metavar="N")
     made.add_argument("--max-retries", type=_at_least(0), metavar="N", help="attempts beyond the first")
@@ -150,7 +152,8 @@ def read_options(arguments: Sequence[str]) -> Options:
     return Options(
         prompt=given.prompt,
         output_format=OutputFormat(given.output_format),
-        models=(given.model, *given.fallback_model),
+        model=given.model,
+        fallback_models=given.fallback_model,
         max_turns=given.max_turns,
         max_tokens=given.max_tokens,
         max_retries=environment.max_retries if given.max_retries is None else given.max_retries,
@@ -210,7 +213,7 @@ def _open_session(options: Options, clock: Clock) -> Session:
     if options.resume:
         return Session.resume(home, options.session_id, clock)
     cwd = str(options.working_folder)
-    return Session.begin(home, options.session_id, clock, model=options.models[0], cwd=cwd)
+    return Session.begin(home, options.session_id, clock, model=options.model or DEFAULT_MODEL, cwd=cwd)
 
 
 async def _run_session(options: Options, session: Session, sink: FrameWriter, clock: Clock, usage: Usage) -> RunOutcome:
@@ -222,6 +225,11 @@ async def _run_session(options: Options, session: Session, sink: FrameWriter, cl
         if task.cancelled():
             # The signal came while the parts were still being put together: nothing was asked and nothing ran.
             outcome = RunOutcome(Terminal.ABORTED_STREAMING, session.session_id, usage, signal=abort.signal)
+        elif (error := task.exception()) is not None:
+            # A defect of this program. The run still ends with its result, and a person has to look at it.
+            traceback.print_exception(error)
+            told = f"internal error: {type(error).__name__}: {error}"
+            outcome = RunOutcome(Terminal.RECOVERY_REQUIRED, session.session_id, usage, errors=(told,))
         else:
             outcome = task.result()
         # The last word goes out before anything is closed, so that a server that hangs cannot withhold it.
@@ -243,8 +251,9 @@ async def _agent(
 
     environment, cwd = options.environment, str(options.working_folder)
     counters = Counters()
+    chain = ModelChain((options.model or session.model or DEFAULT_MODEL, *options.fallback_models))
     tools, servers = await _connect_tools(options, clock, stack)
-    sink.emit(_init_frame(options, session, tools, servers))
+    sink.emit(_init_frame(options, session, chain.current, tools, servers))
     for server in servers:
         if server.lost_because is not None:
             sink.emit(system_frame("warning", message=f"MCP server {server.name}: {server.lost_because}"))
@@ -274,7 +283,7 @@ async def _agent(
     agent = AgentLoop(
         session,
         runner,
-        ModelChain(options.models),
+        chain,
         ToolRunner(tools, session.ledger, hooks, options.permissions, session.append, sink),
         [tool.spec for tool in tools],
         hooks,
@@ -313,12 +322,12 @@ async def _connect_tools(
 
 
 def _init_frame(
-    options: Options, session: Session, tools: Sequence[Tool], servers: Sequence[ServerConnection]
+    options: Options, session: Session, model: str, tools: Sequence[Tool], servers: Sequence[ServerConnection]
 ) -> Frame:
     return system_frame(
         "init",
         session_id=session.session_id,
-        model=options.models[0],
+        model=model,
         cwd=str(options.working_folder),
         tools=[tool.spec.name for tool in tools],
         mcp_servers=[

@@ -4,6 +4,7 @@ It writes what it is given and never decides what the user may see.
 """
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
@@ -49,8 +50,12 @@ class FrameWriter:
             self._stream.write(text + "\n")
             self._stream.flush()
         except BrokenPipeError:
-            # The reader left. The run goes on: what its tools do is worth more than its report.
+            # The reader left. The run goes on: what its tools do is worth more than its report. What is still in the
+            # buffer goes nowhere, or the interpreter would fail on it at its end.
             self._gone = True
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
 
 
 def system_frame(subtype: str, **fields: Any) -> dict[str, Any]:

@@ -169,6 +169,7 @@ class Session:
         self.graph = MessageGraph()
         self.ledger = TurnLedger(session_id, self.append, new_id)
         self.damages: tuple[Damage, ...] = ()
+        self.model = ""
         self._clock = clock
         self._writer = TranscriptWriter(path)
 
@@ -193,7 +194,7 @@ class Session:
         content = _read(path)
         session = cls(session_id, path, clock)
         history = _rebuild(session_id, content, session.ledger)
-        session.graph, session.damages = history.graph, history.damages
+        session.graph, session.damages, session.model = history.graph, history.damages, history.model
         if session.damages:
             session.append("damage_seen", damages=[asdict(damage) for damage in session.damages])
         return session

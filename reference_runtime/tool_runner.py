@@ -69,7 +69,7 @@ class ToolRunner:
         for call in batch.calls:
             if batch.hooks is HookVerdict.STOPPED:
                 break
-            batch.results.append(await self._run_call(call, batch))
+            await self._run_call(call, batch)
         self.answer_rest(batch, f"not started: the run was stopped by a hook: {batch.stop_reason}")
 
     def answer_rest(self, batch: ToolBatch, text: str) -> None:
@@ -77,18 +77,20 @@ class ToolRunner:
         answered = {result["tool_use_id"] for result in batch.results}
         batch.results += [_error(call["id"], text) for call in batch.calls if call["id"] not in answered]
 
-    async def _run_call(self, call: Block, batch: ToolBatch) -> dict[str, Any]:
+    async def _run_call(self, call: Block, batch: ToolBatch) -> None:
         try:
             tool, words = await self._admit(call, batch)
         except RefusedCallError as refusal:
             self._append("tool_refused", call_id=call["id"], tool=call["name"], failure=refusal.failure)
-            return _error(call["id"], str(refusal))
+            batch.results.append(_error(call["id"], str(refusal)))
+            return
         receipt = self._ledger.dispatch(call["id"], call["name"], batch.turn, tool.spec.effect, call["input"])
         self._ledger.start(receipt)
         result, answered = await self._work(tool, receipt, batch)
+        # In the batch before any hook runs: an abort during a hook must not take the result away.
+        batch.results.append(result)
         if answered:
             await self._after(receipt, result, batch, words)
-        return result
 
     async def _admit(self, call: Block, batch: ToolBatch) -> tuple[Tool, HookWords]:
         """Everything that may refuse a call, in the order of the contract (N1)."""

@@ -146,7 +146,7 @@ class ServerConnection:
                 ClientSession(read, write, client_info=information) as session,
             ):
                 await session.initialize()
-                self._declared = list((await session.list_tools()).tools)
+                self._declared = await _declared_tools(session)
                 self._session = session
                 self._ready.set()
                 await self._closing.wait()
@@ -155,6 +155,17 @@ class ServerConnection:
         finally:
             self._session = None
             self._ready.set()
+
+
+async def _declared_tools(session: "ClientSession") -> "list[McpTool]":
+    from mcp.types import PaginatedRequestParams
+
+    page = await session.list_tools()
+    declared = list(page.tools)
+    while page.next_cursor:
+        page = await session.list_tools(params=PaginatedRequestParams(cursor=page.next_cursor))
+        declared += page.tools
+    return declared
 
 
 def _inherited_environment() -> dict[str, str]:

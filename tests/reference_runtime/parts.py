@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from fake_provider.dialects.anthropic_rules import signature_of
 from reference_runtime.clock import Clock
 from reference_runtime.requests import Response, TransportError
 
@@ -138,6 +139,11 @@ def message_events(*blocks: Mapping[str, Any], stop_reason: str = "end_turn", mo
 
 def text_block(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
+
+
+def thinking_block(text: str) -> dict[str, Any]:
+    """A thinking block with the signature that the fake provider knows for its own."""
+    return {"type": "thinking", "thinking": text, "signature": signature_of(text)}
 
 
 def tool_block(call_id: str, name: str, arguments: object) -> dict[str, Any]:

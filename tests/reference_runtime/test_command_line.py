@@ -66,7 +66,7 @@ class Program:
             "CRASHCART_TIME_SCALE": "100",
         }
 
-    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
+    async def start(self, *arguments: str, output: int = subprocess.PIPE) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -75,7 +75,7 @@ class Program:
             cwd=self.work,
             env=self._environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.PIPE,
         )
 
@@ -85,7 +85,7 @@ class Program:
     async def end(self, process: asyncio.subprocess.Process) -> Ended:
         output, errors = await process.communicate()
         assert process.returncode is not None
-        return Ended(process.returncode, output.decode(), errors.decode())
+        return Ended(process.returncode, (output or b"").decode(), errors.decode())
 
     def mcp(self, mode: str) -> tuple[str, str]:
         """The options for the test's MCP server in a mode."""
@@ -142,6 +142,20 @@ async def test_the_last_word_alone(tmp_path: Path, output_format: str) -> None:
     assert ended.output == "Done.\n" if output_format == "text" else ended.result["result"] == "Done."
 
 
+async def test_a_reader_that_leaves_does_not_end_the_run(tmp_path: Path) -> None:
+    lanes = "main:\n  - call: Write\n    with: {file_path: a.txt, content: hello}\n  - say: Done.\n"
+    async with provider(lanes) as served:
+        program = Program(tmp_path, served.url)
+        reader, writer = os.pipe()
+        arguments = ("-p", "x", "--permission-mode", "bypass", "--output-format", "stream-json")
+        process = await program.start(*arguments, output=writer)
+        os.close(reader)
+        os.close(writer)
+        ended = await program.end(process)
+    assert (ended.code, ended.errors) == (0, "")
+    assert (program.work / "a.txt").read_text() == "hello"
+
+
 async def test_a_bad_request_is_asked_once_and_exits_with_1(tmp_path: Path) -> None:
     async with provider("main:\n  - bad_request\n") as served:
         ended = await Program(tmp_path, served.url).run("-p", "Hi.")
@@ -184,9 +198,10 @@ async def test_a_wrong_call_is_one_line_and_exits_with_2(tmp_path: Path, argumen
 async def test_a_session_id_in_use_is_refused_and_a_session_goes_on(tmp_path: Path) -> None:
     async with provider("main:\n  - say: One.\n  - say: Two.\n") as served:
         program = Program(tmp_path, served.url)
-        assert (await program.run("-p", "A.", "--session-id", SESSION_ID)).code == 0
+        assert (await program.run("-p", "A.", "--session-id", SESSION_ID, "--model", "first")).code == 0
         assert (await program.run("-p", "B.", "--session-id", SESSION_ID)).code == 2
         assert (await program.run("-p", "C.", "--resume", SESSION_ID)).result["result"] == "Two."
+    assert [request.model for request in requests(served)] == ["first", "first"]
     sent = requests(served)[-1].body
     assert isinstance(sent, dict)
     assert [message["content"][0]["text"] for message in sent["messages"]] == ["A.", "One.", "C."]

@@ -78,6 +78,11 @@ def test_neighbours_of_one_role_are_joined_with_results_first() -> None:
     ]
 
 
+def test_results_come_first_also_within_one_message() -> None:
+    (only,) = provider_view([message("0", None, "user", text_block("x"), RESULT)])
+    assert [block["type"] for block in only["content"]] == ["tool_result", "text"]
+
+
 @pytest.mark.parametrize("block", [THINKING, text_block(""), text_block(" \n")])
 def test_a_message_with_nothing_to_say_is_left_out(block: dict[str, Any]) -> None:
     graph = chain(("user", text_block("q")), ("assistant", block), ("user", text_block("again")))

@@ -23,10 +23,11 @@ from tests.reference_runtime.parts import (
     said,
     sse,
     text_block,
+    thinking_block,
     tool_block,
 )
 
-THINKING = {"type": "thinking", "thinking": "hm", "signature": ""}
+THINKING = thinking_block("hm")
 
 
 def reply(*blocks: dict[str, Any], stop_reason: str) -> Scripted:

@@ -132,6 +132,13 @@ async def test_the_chain_gives_each_model_its_own_attempts() -> None:
     assert [(frame["from"], frame["to"]) for frame in bench.sink.of("model_fallback")] == [("primary", "secondary")]
 
 
+async def test_a_fallback_has_as_many_attempts_as_the_first_model() -> None:
+    bench = Bench(*[OVERLOADED] * 3, said("Done."), max_retries=1, models=("a", "b"))
+    assert await bench.text() == "Done."
+    assert bench.models == ["a", "a", "b", "b"]
+    assert [h["x-crashcart-attempt"] for h in bench.transport.headers] == ["1", "2", "3", "4"]
+
+
 async def test_the_end_of_the_chain_is_an_api_error() -> None:
     bench = Bench(*[OVERLOADED] * 2, max_retries=0, models=("a", "b"))
     assert (await bench.failure()).decision is ModelDecision.END_API_ERROR

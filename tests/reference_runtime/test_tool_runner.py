@@ -1,6 +1,9 @@
 """The order around a tool call: checks before anything durable, the start on disk before the work, one result each."""
 
+import asyncio
+import errno
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ from reference_runtime.digests import arguments_digest
 from reference_runtime.permissions import PermissionMode, Permissions
 from reference_runtime.recovery.hooks import HookEvent
 from reference_runtime.recovery.receipts import Effect
-from reference_runtime.recovery.terminals import Terminal
+from reference_runtime.recovery.terminals import Signal, Terminal
 from reference_runtime.recovery.tools import ToolFailure
 from reference_runtime.settings import HookCommand
 from reference_runtime.tools.tool import CallIdentity, ToolAnswer, ToolInterruptedError, ToolSpec, text_answer
@@ -175,6 +178,44 @@ async def test_a_hook_may_end_the_run_and_every_call_is_still_answered(
     assert (outcome.terminal, outcome.ending.exit_code) == (Terminal.HOOK_STOPPED, 1)
     assert (len(deploy.calls), set(bench.results())) == (ran, {"t1", "t2"})
     assert bench.results()["t2"] == (True, "not started: the run was stopped by a hook: enough")
+
+
+async def test_an_abort_during_a_hook_keeps_what_the_tool_did(tmp_path: Path) -> None:
+    deploy = StandInTool("deploy")
+    os.mkfifo(tmp_path / "ready")
+    bench = AgentBench(
+        tmp_path,
+        calling(("t1", "deploy"), ("t2", "deploy")),
+        tools=[deploy],
+        hooks=[hook(POST, "echo > ready; sleep 600")],
+    )
+    running = asyncio.create_task(bench.run())
+    await asyncio.to_thread((tmp_path / "ready").read_text)
+    bench.signal = Signal.TERMINATE
+    running.cancel()
+    assert (await running).terminal is Terminal.ABORTED_TOOLS
+    assert bench.results() == {"t1": (False, "done"), "t2": (True, "not started: the run was aborted")}
+
+
+@pytest.mark.parametrize(("kind", "ran"), [("receipt", 0), ("tool_started", 0), ("result_confirmed", 1)])
+async def test_a_record_that_cannot_be_kept_ends_the_run_before_anything_else_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, ran: int
+) -> None:
+    deploy = StandInTool("deploy")
+    bench = AgentBench(tmp_path, calling(("t1", "deploy"), ("t2", "deploy")), tools=[deploy])
+    real = os.write
+
+    def write(descriptor: int, data: bytes) -> int:
+        if f'"kind": "{kind}"'.encode() in data:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write)
+    outcome = await bench.run()
+    assert (outcome.terminal, outcome.ending.exit_code) == (Terminal.RECOVERY_REQUIRED, 1)
+    assert len(deploy.calls) == ran
+    assert len(outcome.errors) >= 1
+    assert "No space left on device" in outcome.errors[0]
 
 
 async def test_a_hook_is_given_what_it_needs(tmp_path: Path) -> None:
