@@ -1,7 +1,8 @@
 # Every command a person or a machine needs here. `make` alone lists them.
 #
-# Nothing is installed outside .venv/, except two things that only root can have from the system's own packages, and then
-# it is said: python3-venv when Python cannot make an environment, and chromium when `make test` finds no browser.
+# What is installed is said, and goes into .venv/. Outside it: as root, the system packages python3-venv, chromium and
+# libatomic1 where they are needed and missing; not as root, the Chromium that Playwright brings, when there is no other; and
+# for `make test-real` the agent, into the cache that the harness keeps by version.
 # Variables: PYTHON (which Python makes .venv), CHROMIUM (which browser the tests drive), PYTEST (extra words for pytest),
 # RUNTIME (what `make demo` runs on: one or more of NAME[@VERSION]), PROBE (which probes it runs; all when empty).
 
