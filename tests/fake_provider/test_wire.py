@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -23,7 +25,17 @@ from fake_provider.journal import (
 )
 from fake_provider.replies import Reply, Text, ToolUse
 from fake_provider.wire import Frame
-from tests.fake_provider.raw_client import HELLO, STREAMED, ask, connected, parse_reply, post, serving
+from tests.fake_provider.raw_client import (
+    HELLO,
+    STREAMED,
+    WatchedProvider,
+    ask,
+    connected,
+    parse_reply,
+    post,
+    script,
+    serving,
+)
 
 LONG = "A text of more than sixteen characters."
 CALL_EVENTS = [
@@ -126,6 +138,63 @@ async def test_reset_lets_the_client_read_everything_before_it() -> None:
     frames = say_frames()
     assert parse_reply(received).body == b"".join(f.payload for f in frames[:3]) + frames[3].payload[:40]
     assert [entry.kind for entry in provider.journal.of(FaultFired)] == ["reset"]
+
+
+@asynccontextmanager
+async def narrow(steps: str, *holds: Hold) -> AsyncIterator[tuple[WatchedProvider, socket.socket]]:
+    """A provider and a connected client whose kernels keep only a few kilobytes for each other."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    provider = WatchedProvider(script(steps), holds)
+    async with provider.serving(listener):
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", provider.port))
+            yield provider, client
+
+
+async def read_on(client: socket.socket, received: bytearray) -> None:
+    """Read until the provider ends the connection."""
+    while data := await asyncio.get_running_loop().sock_recv(client, 65_536):
+        received += data
+
+
+def read_what_is_here(client: socket.socket, received: bytearray) -> None:
+    """Read without letting anything else run."""
+    while data := client.recv(65_536):
+        received += data
+
+
+WIDE = "A wide text. " * 2_000
+
+
+async def test_reset_waits_until_the_clients_kernel_has_everything() -> None:
+    steps = f"main: [{{say: '{WIDE}', fault: {{reset: {{event: message_delta}}}}}}]"
+    async with narrow(steps) as (_, client):
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(client, post(STREAMED))
+        received = bytearray()
+        with pytest.raises(ConnectionResetError):
+            await read_on(client, received)
+    assert parse_reply(bytes(received)).body == b"".join(frame.payload for frame in say_frames(WIDE)[:-1])
+
+
+async def test_a_hold_is_reached_when_the_clients_kernel_has_everything() -> None:
+    hold = Hold("reply.streaming", event="message_delta")
+    async with narrow(f"main: [{{say: '{WIDE}'}}]", hold) as (_, client):
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(client, post(STREAMED))
+        received = bytearray()
+        reading = asyncio.create_task(read_on(client, received))
+        await hold.reached.wait()
+        reading.cancel()
+        # Nothing of the provider runs in this loop, so what is not here now had not left.
+        with pytest.raises(BlockingIOError):
+            read_what_is_here(client, received)
+    assert parse_reply(bytes(received)).body == b"".join(frame.payload for frame in say_frames(WIDE)[:-1])
 
 
 async def test_close_answers_nothing_streamed_or_not() -> None:
