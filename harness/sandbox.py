@@ -7,6 +7,7 @@ system allows no network namespace it still works, and says in :attr:`Sandbox.we
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import secrets
@@ -29,6 +30,12 @@ GRACE_SECONDS = 3.0
 
 SPAWNER_ANSWER_SECONDS = 30.0
 OUTPUT_BYTES_MAX = 64 << 20
+"""How much of each output stream is kept; more is read, so that the writer goes on, and dropped."""
+
+OUTPUT_PIECE_BYTES = 1 << 18
+
+
+SPAWNER_GONE = "the process that guards the sandbox ended by itself"
 
 
 class SandboxError(Exception):
@@ -52,7 +59,9 @@ class SandboxProcess:
         pid: Its process id.
         started_at_seconds: Monotonic.
         lines: What it and its children wrote, line by line, as far as read.
-        exited: Resolves to exit code and signal name, one of them ``None``.
+        exited: Resolves to exit code and signal name, one of them ``None``; fails when nobody can know any more.
+        readers: The tasks that read its output.
+        dropped_bytes: By stream, how much it wrote beyond the bound; empty when all was kept.
     """
 
     pid: int
@@ -60,6 +69,7 @@ class SandboxProcess:
     exited: asyncio.Future[tuple[int | None, str | None]]
     lines: list[OutputLine] = field(default_factory=list)
     readers: list[asyncio.Task[None]] = field(default_factory=list)
+    dropped_bytes: dict[str, int] = field(default_factory=dict)
 
     def text(self, stream: str) -> str:
         """Return everything written to ``stdout`` or ``stderr``."""
@@ -69,7 +79,7 @@ class SandboxProcess:
 class Sandbox:
     """Folders, network and process tree of one run; made by :func:`open_sandbox`."""
 
-    def __init__(self, root: Path, control: socket.socket, helper: asyncio.subprocess.Process) -> None:
+    def __init__(self, root: Path, control: socket.socket) -> None:
         self.root = root
         self.home = root / "home"
         self.workspace = root / "workspace"
@@ -80,7 +90,6 @@ class Sandbox:
         self.port = 0
         self.listening: socket.socket | None = None
         self._control = control
-        self._spawner = helper
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._processes: dict[int, SandboxProcess] = {}
         self._early_exits: dict[int, tuple[int | None, str | None]] = {}
@@ -113,6 +122,10 @@ class Sandbox:
             answer = await self._ask(
                 {"kind": "spawn", "argv": list(argv), "env": dict(env), "cwd": str(cwd)}, descriptors
             )
+        except BaseException:
+            for read in readers:
+                os.close(read)
+            raise
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -146,6 +159,10 @@ class Sandbox:
         try:
             socket.send_fds(self._control, [json.dumps(message).encode()], list(descriptors))
         except OSError as error:
+            if error.errno == errno.EMSGSIZE:
+                raise SandboxError(
+                    f"{message['argv'][0]} cannot be started: its arguments and environment are too long"
+                ) from error
             raise SandboxError(f"the process that guards the sandbox is gone: {error}") from error
 
     async def _ask(self, message: Mapping[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
@@ -161,7 +178,7 @@ class Sandbox:
                 f"the process that guards the sandbox gave no answer in {SPAWNER_ANSWER_SECONDS:g} s"
             ) from error
         if answer["kind"] == "gone":
-            raise SandboxError("the process that guards the sandbox ended by itself")
+            raise SandboxError(SPAWNER_GONE)
         return answer
 
     def _on_readable(self) -> None:
@@ -172,6 +189,10 @@ class Sandbox:
         if not data:
             asyncio.get_running_loop().remove_reader(self._control)
             self._answers.put_nowait({"kind": "gone"})
+            for watched in self._processes.values():
+                if not watched.exited.done():
+                    watched.exited.set_exception(SandboxError(SPAWNER_GONE))
+                    watched.exited.exception()  # whoever waits is told; nobody has to wait
             return
         message = json.loads(data)
         if message["kind"] == "exited":
@@ -193,10 +214,11 @@ class Sandbox:
         self.listening = socket.socket(fileno=ready["descriptor"])
         self.listening.setblocking(False)
 
-    async def _close(self) -> None:
+    def _leave(self) -> None:
         asyncio.get_running_loop().remove_reader(self._control)
-        self._control.close()  # the spawner ends the tree when it sees this
-        await self._spawner.wait()
+        self._control.close()  # the spawner ends the tree when it sees this, and then itself
+
+    async def _close(self) -> None:
         for process in self._processes.values():
             for reader in process.readers:
                 reader.cancel()
@@ -218,35 +240,56 @@ async def open_sandbox() -> AsyncIterator[Sandbox]:
     except OSError as error:
         raise SandboxError(f"no temporary folder can be made: {error}") from error
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setblocking(False)
     try:
-        try:
+        with ours, theirs:
+            try:
+                sandbox = Sandbox(root, ours)
+            except OSError as error:
+                raise SandboxError(f"the sandbox's folders cannot be made: {error}") from error
             spawner = await asyncio.create_subprocess_exec(
-                sys.executable, "-I", "-S", str(SPAWNER), str(theirs.fileno()), pass_fds=[theirs.fileno()], env={}
+                *(sys.executable, "-I", "-S", str(SPAWNER), str(theirs.fileno())),
+                pass_fds=[theirs.fileno()],
+                env={},
+                start_new_session=True,  # a key on the terminal is for the harness, which ends the spawner in order
             )
-        finally:
             theirs.close()
-        ours.setblocking(False)
-        try:
-            sandbox = Sandbox(root, ours, spawner)
-        except OSError as error:
-            raise SandboxError(f"the sandbox's folders cannot be made: {error}") from error
-        try:
-            await sandbox._open()
-            yield sandbox
-        finally:
-            await sandbox._close()
+            try:
+                await sandbox._open()
+                yield sandbox
+            finally:
+                sandbox._leave()
+                await spawner.wait()
+                await sandbox._close()
     finally:
-        ours.close()
         shutil.rmtree(root, ignore_errors=True)
 
 
 async def _read_lines(process: SandboxProcess, stream: str, descriptor: int) -> None:
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=OUTPUT_BYTES_MAX)
+    reader = asyncio.StreamReader(limit=OUTPUT_PIECE_BYTES)
+    line = bytearray()
+    room_bytes = OUTPUT_BYTES_MAX
+
+    def keep() -> None:
+        process.lines.append(OutputLine(time.monotonic(), stream, line.decode(errors="replace")))
+        line.clear()
+
     with os.fdopen(descriptor, "rb", buffering=0) as pipe:
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
         try:
-            while line := await reader.readline():
-                process.lines.append(OutputLine(time.monotonic(), stream, line.decode(errors="replace")))
+            while piece := await reader.read(OUTPUT_PIECE_BYTES):
+                if len(piece) > room_bytes:
+                    dropped = len(piece) - room_bytes
+                    process.dropped_bytes[stream] = process.dropped_bytes.get(stream, 0) + dropped
+                    piece = piece[:room_bytes]
+                room_bytes -= len(piece)
+                *whole, rest = piece.split(b"\n")
+                for part in whole:
+                    line += part + b"\n"
+                    keep()
+                line += rest
+            if line:
+                keep()
         finally:
             transport.close()

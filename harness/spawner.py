@@ -30,34 +30,60 @@ from typing import Any
 
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 SIOCSIFFLAGS = 0x8914
 IFF_UP_AND_RUNNING = 0x41
 MESSAGE_BYTES_MAX = 1 << 20
 FILE_BYTES_MAX = 2 << 30
+COMMAND_LINE_CHARACTERS_MAX = 200
+COMMAND_LINES_MAX = 200
 
 
-def enter_network_namespace() -> tuple[str, str]:
-    """Leave the machine's network for one with loopback only.
+def isolated() -> tuple[str, str]:
+    """Leave the machine's network for one with loopback only, where the system allows it.
+
+    There is no way back from a namespace that turns out to be useless, as where a security module grants the namespace
+    and no rights in it. So a child tries first.
 
     Returns:
         The isolation reached (``network namespace`` or ``none``) and why it is weaker than wanted, if it is.
     """
+    read, write = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            enter_network_namespace()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the parent is told and stays where it is
+            os.write(write, str(getattr(error, "strerror", None) or error).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    reason = os.read(read, 4096).decode()
+    os.close(read)
+    os.waitpid(pid, 0)
+    if reason:
+        return "none", f"this system allows no network namespace ({reason}): the runtime can reach any network"
+    enter_network_namespace()
+    return "network namespace", ""
+
+
+def enter_network_namespace() -> None:
+    """Leave the machine's network for one with loopback only.
+
+    Raises:
+        OSError: The system does not allow it.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     uid, gid = os.getuid(), os.getgid()
-    flags = CLONE_NEWNET if uid == 0 else CLONE_NEWNET | CLONE_NEWUSER
-    if libc.unshare(flags) != 0:
-        reason = os.strerror(ctypes.get_errno())
-        if uid != 0 or libc.unshare(CLONE_NEWNET | CLONE_NEWUSER) != 0:
-            return "none", f"this system allows no network namespace ({reason}): the runtime can reach any network"
-        flags |= CLONE_NEWUSER
-    if flags & CLONE_NEWUSER:
+    if uid != 0 or libc.unshare(CLONE_NEWNET) != 0:
+        if libc.unshare(CLONE_NEWNET | CLONE_NEWUSER) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         write_file("/proc/self/setgroups", "deny")
         write_file("/proc/self/uid_map", f"{uid} {uid} 1")
         write_file("/proc/self/gid_map", f"{gid} {gid} 1")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         fcntl.ioctl(probe, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP_AND_RUNNING))
-    return "network namespace", ""
 
 
 def write_file(path: str, text: str) -> None:
@@ -72,20 +98,16 @@ def write_file(path: str, text: str) -> None:
 def spawn(argv: list[str], env: dict[str, str], cwd: str, descriptors: list[int]) -> tuple[int, str]:
     """Start one process in a session of its own; return its pid and an empty text, or 0 and why it did not start."""
     report_read, report_write = os.pipe2(os.O_CLOEXEC)
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        os.close(report_read)
+        os.close(report_write)
+        return 0, str(error)
     if pid == 0:
         try:
-            os.setsid()
-            signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_DFL)
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES_MAX, FILE_BYTES_MAX))
-            os.chdir(cwd)
-            for target, descriptor in enumerate(descriptors):
-                os.dup2(descriptor, target, inheritable=True)
-            os.execve(argv[0], argv, env)  # noqa: S606 - the argument vector is the adapter's
-        except OSError as error:
+            become(argv, env, cwd, descriptors)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not look like the program's own exit
             os.write(report_write, str(error).encode())
         finally:
             os._exit(127)
@@ -96,6 +118,29 @@ def spawn(argv: list[str], env: dict[str, str], cwd: str, descriptors: list[int]
         os.waitpid(pid, 0)
         return 0, problem
     return pid, ""
+
+
+def become(argv: list[str], env: dict[str, str], cwd: str, descriptors: list[int]) -> None:
+    """Turn this child into a program that inherits nothing of the spawner: no descriptor, no signal's treatment.
+
+    Raises:
+        OSError: The folder or the program is not there, or cannot be executed.
+        ValueError: An argument holds a zero byte.
+    """
+    os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)  # nobody would watch it any more
+    signal.set_wakeup_fd(-1)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    bound = FILE_BYTES_MAX if most == resource.RLIM_INFINITY else min(most, FILE_BYTES_MAX)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bound, bound))
+    os.chdir(cwd)
+    for target, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, target, inheritable=True)
+    os.execve(argv[0], argv, env)  # noqa: S606 - the argument vector is the adapter's
 
 
 def descendants() -> dict[int, str]:
@@ -120,12 +165,16 @@ def descendants() -> dict[int, str]:
 
 
 def command_line(pid: int) -> str:
-    """Return a process's arguments joined by spaces, or its number when they cannot be read."""
+    """Return a process's arguments joined by spaces, the middle of long ones left out, or its number without them."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read().replace(b"\0", b" ").decode(errors="replace").strip() or str(pid)
+            words = file.read().replace(b"\0", b" ").decode(errors="replace").strip() or str(pid)
     except OSError:
         return str(pid)
+    if len(words) <= COMMAND_LINE_CHARACTERS_MAX:
+        return words
+    half = COMMAND_LINE_CHARACTERS_MAX // 2
+    return f"{words[:half]}…{words[-half:]}"
 
 
 def end_all() -> None:
@@ -159,6 +208,7 @@ class Spawner:
 
     def __init__(self, control: socket.socket) -> None:
         self.control = control
+        self.spawned: set[int] = set()
         self.wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
@@ -184,16 +234,19 @@ class Spawner:
             end_all()
 
     def report_exits(self) -> None:
-        """Tell the harness of each child that has ended."""
+        """Tell the harness of each program of its own that has ended."""
         os.read(self.wake_read, 4096)
         for pid, status in reaped():
+            if pid not in self.spawned:
+                continue  # adopted; its number may be given to the next program
+            self.spawned.remove(pid)
             by_signal = os.WIFSIGNALED(status)
             self.send(
                 {
                     "kind": "exited",
                     "pid": pid,
                     "code": None if by_signal else os.WEXITSTATUS(status),
-                    "signal": signal.Signals(os.WTERMSIG(status)).name if by_signal else None,
+                    "signal": signal_name(os.WTERMSIG(status)) if by_signal else None,
                 }
             )
 
@@ -206,7 +259,7 @@ class Spawner:
         while running := descendants():
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.wake_read], [], [], left)[0]:
-                break
+                return descendants()
             self.report_exits()
         return running
 
@@ -218,29 +271,41 @@ class Spawner:
         descriptors = array.array("i")
         for _, _, payload in ancillary:
             descriptors.frombytes(payload[: len(payload) - len(payload) % descriptors.itemsize])
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
         message = json.loads(data)
         if message["kind"] == "spawn":
             pid, problem = spawn(message["argv"], message["env"], message["cwd"], list(descriptors))
+            if pid:
+                self.spawned.add(pid)
             self.send({"kind": "spawned", "pid": pid} if pid else {"kind": "refused", "reason": problem})
         elif message["kind"] == "signal":
-            try:
+            if message["pid"] in self.spawned:  # not reaped yet, so the number is still its own
                 os.kill(message["pid"], message["number"])
-            except ProcessLookupError:
-                pass
         elif message["kind"] == "end":
-            running = self.still_running(message["grace_seconds"])
+            running = sorted(self.still_running(message["grace_seconds"]).values())
             end_all()
-            self.send({"kind": "ended", "running": sorted(running.values())})
+            self.spawned.clear()
+            self.send({"kind": "ended", "running": running[:COMMAND_LINES_MAX]})
         for descriptor in descriptors:
             os.close(descriptor)
         return True
 
 
+def signal_name(number: int) -> str:
+    """Return a signal's name; the real-time signals between the first and the last are counted from the first."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN+{number - signal.SIGRTMIN}"
+
+
 def main() -> None:
     """Enter the namespace, open the listening socket, announce both, and serve."""
     control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    isolation, weaker = enter_network_namespace()
+    isolation, weaker = isolated()
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.bind(("127.0.0.1", 0))
     listening.listen(128)
