@@ -190,10 +190,15 @@ class Session:
             ImpossibleFactsError: The records of a tool call contradict each other.
         """
         path = transcript_path(home, session_id)
-        # Read before opening to write: an unknown session leaves nothing on disk, and a torn end is seen as one.
-        content = _read(path)
+        if not path.is_file():
+            raise UnknownSessionError(session_id)
+        # Opened, which takes the lock, before it is read: what another process still writes is not to be missed.
         session = cls(session_id, path, clock)
-        history = _rebuild(session_id, content, session.ledger)
+        try:
+            history = _rebuild(session_id, _read(path), session.ledger)
+        except BaseException:
+            session.close()
+            raise
         session.graph, session.damages, session.model = history.graph, history.damages, history.model
         if session.damages:
             session.append("damage_seen", damages=[asdict(damage) for damage in session.damages])

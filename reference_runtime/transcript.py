@@ -5,6 +5,7 @@ stays where it is, is skipped and is reported.
 """
 
 import errno
+import fcntl
 import json
 import os
 from collections.abc import Mapping
@@ -100,21 +101,25 @@ def _parse(number: int, line: bytes) -> Record | str:
 
 
 class TranscriptWriter:
-    """Appends records; each is on disk when `append` returns."""
+    """Appends records; each is on disk when `append` returns. One process at a time may have a file open so."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create the file and its folder.
+        """Open or create the file and its folder, and take its lock; the kernel gives it back when the process ends.
 
         Raises:
-            JournalError: It cannot be opened or its folder cannot be made durable.
+            JournalError: It cannot be opened, another process has it, or its folder cannot be made durable.
         """
         self.path = path
         self._broken: OSError | None = None
         try:
             _make_folder(path.parent)
             self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._end_torn_line()
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._line_is_torn = self._ends_without_line_end()
             _sync_folder(path.parent)
+        except BlockingIOError as error:
+            os.close(self._descriptor)
+            raise JournalError(f"{path} is in use by another process; end that one first") from error
         except OSError as error:
             raise JournalError(f"cannot open {path}: {error.strerror}") from error
 
@@ -128,12 +133,14 @@ class TranscriptWriter:
         if self._broken is not None:
             raise JournalError(f"{self.path} is not written any more since: {self._broken.strerror}")
         line = json.dumps({"version": FORMAT_VERSION, "kind": kind, "at": at, **fields}, ensure_ascii=True) + "\n"
-        data = line.encode("ascii")
+        # A torn last line gets its own end first, so that the new record is not read as its tail.
+        data = b"\n" * self._line_is_torn + line.encode("ascii")
         try:
             written = os.write(self._descriptor, data)
             if written != len(data):
                 raise OSError(errno.ENOSPC, f"only {written} of {len(data)} bytes were written")
             os.fsync(self._descriptor)
+            self._line_is_torn = False
         except OSError as error:
             self._broken = error
             raise JournalError(f"cannot record {kind} in {self.path}: {error.strerror}") from error
@@ -142,11 +149,9 @@ class TranscriptWriter:
         """Close the file."""
         os.close(self._descriptor)
 
-    def _end_torn_line(self) -> None:
+    def _ends_without_line_end(self) -> bool:
         size = os.fstat(self._descriptor).st_size
-        # A torn last line gets its own end, so that the next record is not read as its tail.
-        if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
-            os.write(self._descriptor, b"\n")
+        return size > 0 and os.pread(self._descriptor, 1, size - 1) != b"\n"
 
 
 def _make_folder(folder: Path) -> None:

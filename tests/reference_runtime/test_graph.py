@@ -28,7 +28,7 @@ def chain(*pairs: tuple[str, dict[str, Any]]) -> MessageGraph:
 def test_a_tombstone_takes_a_branch_out_for_good() -> None:
     graph = chain(("user", text_block("q")), ("assistant", text_block("bad")), ("user", text_block("more")))
     graph.tombstone(["1", "2", "never-a-message"])
-    assert [entry.uuid for entry in graph.active()] == ["0"]
+    assert ([entry.uuid for entry in graph.active()], graph.leaf) == (["0"], "0")
     graph.add(message("3", graph.leaf, "assistant", text_block("good")))
     assert [entry.uuid for entry in graph.active()] == ["0", "3"]
 

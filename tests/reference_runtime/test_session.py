@@ -18,7 +18,7 @@ from reference_runtime.session import (
     read_session,
     transcript_path,
 )
-from reference_runtime.transcript import Record
+from reference_runtime.transcript import JournalError, Record
 from tests.reference_runtime.bench import SESSION_ID, AgentBench, StandInTool, calling
 from tests.reference_runtime.parts import InstantClock, said, text_block, tool_block
 
@@ -38,6 +38,8 @@ async def killed_run(home: Path) -> Path:
     )
     with pytest.raises(DeadError):
         await bench.run("Deploy.")
+    # The kernel does this for a dead process: its lock is gone with it.
+    bench.session.close()
     return bench.session.path
 
 
@@ -203,6 +205,15 @@ def test_an_unknown_session_leaves_nothing_on_disk(tmp_path: Path) -> None:
     with pytest.raises(UnknownSessionError):
         Session.resume(tmp_path, SESSION_ID, InstantClock())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_session_that_is_being_written_is_not_resumed(tmp_path: Path) -> None:
+    session = Session.begin(tmp_path, SESSION_ID, InstantClock(), model="m", cwd="/")
+    with pytest.raises(JournalError, match="in use"):
+        Session.resume(tmp_path, SESSION_ID, InstantClock())
+    assert read_session(session.path).model == "m"
+    session.close()
+    Session.resume(tmp_path, SESSION_ID, InstantClock()).close()
 
 
 def test_reading_changes_nothing(tmp_path: Path) -> None:

@@ -131,6 +131,15 @@ def test_a_short_write_is_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert numbers(path) == []
 
 
+def test_only_one_process_at_a_time_may_write(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    writer = TranscriptWriter(path)
+    with pytest.raises(JournalError, match="in use by another process"):
+        TranscriptWriter(path)
+    writer.close()
+    TranscriptWriter(path).close()
+
+
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalError, match="cannot open"):
