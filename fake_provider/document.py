@@ -8,6 +8,8 @@ default, never coerces a type, and never starts anything.
 from __future__ import annotations
 
 import difflib
+import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,7 +106,8 @@ class Node:
             path = f"{self.path}.{key}" if self.path else str(key)
             if not isinstance(key, str):
                 raise DocumentError(Place(self.place.file, line), f"expected a text key in {kind}, found {key!r}")
-            children[key] = Node(value, Place(self.place.file, line), path)
+            child = Node(value, Place(self.place.file, line), path)
+            children[child.whole_characters(key)] = child
         return children
 
     def items(self, kind: str) -> list[Node]:
@@ -124,7 +127,7 @@ class Node:
         """Read a text value."""
         if not isinstance(self.value, str):
             raise self.expected("text")
-        return str(self.value)
+        return self.whole_characters(self.value)
 
     def integer(self, minimum: int | None = None) -> int:
         """Read a whole number, at least ``minimum`` where one is given."""
@@ -156,8 +159,42 @@ class Node:
         return word
 
     def data(self) -> Any:
-        """Return the value as plain Python data: dict, list, str, int, float, bool or None."""
+        """Return the value as plain Python data: dict, list, str, int, float, bool or None.
+
+        Raises:
+            DocumentError: The value holds something that JSON has not, such as a date or a number that is none.
+        """
+        self._check_data(self.value)
         return plain(self.value)
+
+    def whole_characters(self, text: str) -> str:
+        """Return text in which the two halves of a character, escaped as JSON does it, are that character.
+
+        Raises:
+            DocumentError: One half stands alone, which no wire can carry.
+        """
+        whole = _joined(text)
+        lone = _HALF_CHARACTER.search(whole)
+        if lone:
+            raise self.error(f"text holds half a character, {lone.group()!r}; write the character itself")
+        return whole
+
+    def _check_data(self, value: Any) -> None:
+        if isinstance(value, str):
+            self.whole_characters(value)
+        elif isinstance(value, Mapping):
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise self.error(f"expected a text key, found {key!r}")
+                self._check_data(key)
+                self._check_data(item)
+        elif isinstance(value, list):
+            for item in value:
+                self._check_data(item)
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise self.error(f"expected a number, found {value}")
+        elif not (value is None or isinstance(value, bool | int | float)):
+            raise self.error(f"expected data that JSON has, found {describe(value)}; quote it to make it text")
 
 
 def describe(value: Any) -> str:
@@ -178,15 +215,26 @@ def describe(value: Any) -> str:
     return type(value).__name__
 
 
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+_TWO_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def _joined(text: str) -> str:
+    """Join what JSON escapes as two halves; YAML reads each escape as a character of its own."""
+    return _TWO_HALVES.sub(lambda pair: pair.group().encode("utf-16", "surrogatepass").decode("utf-16"), str(text))
+
+
 def plain(value: Any) -> Any:
     """Copy a loaded value into plain Python data without the loader's own types."""
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {_joined(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list):
         return [plain(item) for item in value]
     if isinstance(value, bool) or value is None:
         return value
-    for kind in (int, float, str):
+    if isinstance(value, str):
+        return _joined(value)
+    for kind in (int, float):
         if isinstance(value, kind):
             return kind(value)
     return value
@@ -224,6 +272,8 @@ def parse_document(text: str, name: str) -> Node:
         line = mark.line + 1 if mark is not None else 1
         problem = " ".join(str(error.problem or error).split())
         raise DocumentError(Place(name, line), f"not valid YAML: {problem}") from error
+    except RecursionError as error:
+        raise DocumentError(Place(name, 1), "nested too deeply") from error
     except YAMLError as error:
         raise DocumentError(Place(name, 1), f"not valid YAML: {' '.join(str(error).split())}") from error
     return Node(value, Place(name, _start_line(value)), "")

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import msgspec
-
 from fake_provider.clock import Clock
 from fake_provider.dialects import DIALECTS, Dialect, Problem, RefusedRequestError, Served
 from fake_provider.faults import Fault
@@ -35,7 +33,7 @@ from fake_provider.journal import (
 )
 from fake_provider.playback import NothingToPlay, Playback, Played
 from fake_provider.replies import ErrorReply, Reply
-from fake_provider.requests import ModelRequest, Received
+from fake_provider.requests import ModelRequest, NotJsonError, Received, decode_json
 from fake_provider.script import Script
 from fake_provider.wire import (
     LAST_CHUNK,
@@ -452,6 +450,6 @@ def _body_for_journal(body: bytes) -> Any:
     if not body:
         return None
     try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+        return decode_json(body)
+    except NotJsonError:
         return body.decode("utf-8", "replace")

@@ -64,9 +64,7 @@ class Playback:
             return NothingToPlay(None, f"no lane takes it. Lanes: {', '.join(self._positions)}")
         position = self._positions[lane.name]
         if position.cursor >= len(lane.steps):
-            return NothingToPlay(
-                lane.name, f"the script of lane '{lane.name}' is used up (steps: {len(lane.steps)})"
-            )
+            return NothingToPlay(lane.name, f"the script of lane '{lane.name}' is used up (steps: {len(lane.steps)})")
         step = lane.steps[position.cursor]
         if isinstance(step.answer, Insist):
             return self._insist(position, step, step.answer, request)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
+import msgspec
+
 from fake_provider.replies import Text, Thinking, ToolUse
 
 
@@ -102,6 +104,35 @@ class ModelRequest:
     def _blocks(self) -> Iterator[RequestBlock]:
         for message in self.messages:
             yield from message.blocks
+
+
+NESTING_LEVELS_MAX = 200
+
+
+class NotJsonError(ValueError):
+    """A body that is no JSON, or is nested so deeply that nothing here would want to walk it."""
+
+
+def decode_json(body: bytes) -> Any:
+    """Decode a JSON body.
+
+    Raises:
+        NotJsonError: The message says why.
+    """
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise NotJsonError(str(error)) from error
+    if _deeper_than(value, NESTING_LEVELS_MAX):
+        raise NotJsonError(f"it is nested more than {NESTING_LEVELS_MAX} levels deep")
+    return value
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    children = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_deeper_than(child, levels - 1) for child in children)
 
 
 def canonical_arguments(arguments: Mapping[str, Any]) -> str:

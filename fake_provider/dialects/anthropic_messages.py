@@ -26,7 +26,16 @@ from fake_provider.dialects.anthropic_rules import (
 )
 from fake_provider.dialects.problems import Problem, RefusedRequestError
 from fake_provider.replies import Block, ErrorReply, Reply, Text, Thinking, ToolUse, Usage
-from fake_provider.requests import Message, ModelRequest, OtherBlock, Received, RequestBlock, ToolResult
+from fake_provider.requests import (
+    Message,
+    ModelRequest,
+    NotJsonError,
+    OtherBlock,
+    Received,
+    RequestBlock,
+    ToolResult,
+    decode_json,
+)
 from fake_provider.wire import Frame, PlainReply
 
 if TYPE_CHECKING:
@@ -258,8 +267,8 @@ def _side_endpoint(received: Received, request_id: str) -> PlainReply:
 
 def _json_object(data: bytes) -> dict[str, Any]:
     try:
-        body = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        body = decode_json(data)
+    except NotJsonError as error:
         message = f"The request body is not valid JSON: {error}"
         raise RefusedRequestError((Problem("json", message),)) from error
     if not isinstance(body, dict):

@@ -68,6 +68,14 @@ def judged(body: Any) -> list[tuple[str, str]]:
     return [(problem.rule, problem.message) for problem in problems]
 
 
+def nested(levels: int) -> dict[str, Any]:
+    """Tool arguments so many levels deep."""
+    arguments: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        arguments = {"a": arguments}
+    return arguments
+
+
 def filling(tokens: int) -> dict[str, Any]:
     """A request of exactly so many tokens."""
     empty = len(json.dumps([user(text(""))], separators=(",", ":")))
@@ -77,6 +85,12 @@ def filling(tokens: int) -> dict[str, Any]:
 CASES: list[tuple[str, Any, str, Any]] = [
     # rule, refused request, message, accepted twin
     ("json", b"{", "The request body is not valid JSON: Input data was truncated", request()),
+    (
+        "json",
+        request(user(text()), assistant(use(arguments=nested(196))), user(result())),
+        "The request body is not valid JSON: it is nested more than 200 levels deep",
+        request(user(text()), assistant(use(arguments=nested(195))), user(result())),
+    ),
     ("json", b"[]", "Input should be a valid dictionary", request()),
     ("required-fields", without(request(), "model"), "model: Field required", request()),
     ("required-fields", without(request(), "messages"), "messages: Field required", request()),
