@@ -36,9 +36,21 @@ from harness.tools.gate import Gate
 from harness.tools.ledger import Ledger
 from harness.witness import Timeline, effect_faults, hook_events, output_events, provider_events, tool_events
 
-SIGNAL_GRACE_SECONDS = 15.0
-"""How long a runtime may take to end after a signal that it can catch; then it is killed, and an event says so."""
 
+@dataclass(frozen=True)
+class Graces:
+    """How long the driver waits for things to end by themselves.
+
+    Attributes:
+        children_seconds: For the runtime's own children after it has ended; then they count as left running.
+        signal_seconds: For the runtime after a signal that it can catch; then it is killed, and an event says so.
+    """
+
+    children_seconds: float = GRACE_SECONDS
+    signal_seconds: float = 15.0
+
+
+DEFAULT_GRACES = Graces()
 FILE_TEXT_BYTES_MAX = 100_000
 HOOK_PROGRAM = Path(__file__).parent / "tools" / "hook.py"
 
@@ -70,24 +82,29 @@ class Recording:
     journal: bytes = b""
 
 
-async def drive(loaded: LoadedScenario, adapter: Adapter, installation: Installation) -> Recording:
+async def drive(
+    loaded: LoadedScenario, adapter: Adapter, installation: Installation, graces: Graces = DEFAULT_GRACES
+) -> Recording:
     """Run all phases of a scenario.
 
     Raises:
         SandboxError: The sandbox cannot be made, or the runtime's program cannot be executed.
     """
     async with open_sandbox() as sandbox:
-        return await Drive(loaded, adapter, installation, sandbox).run()
+        return await Drive(loaded, adapter, installation, sandbox, graces).run()
 
 
 class Drive:
     """One run in one sandbox."""
 
-    def __init__(self, loaded: LoadedScenario, adapter: Adapter, installation: Installation, sandbox: Sandbox) -> None:
+    def __init__(
+        self, loaded: LoadedScenario, adapter: Adapter, installation: Installation, sandbox: Sandbox, graces: Graces
+    ) -> None:
         self.scenario: Scenario = loaded.scenario
         self.adapter = adapter
         self.installation = installation
         self.sandbox = sandbox
+        self.graces = graces
         effect_tools = frozenset(tool.name for tool in self.scenario.tools)
         self.script = loaded.script.renamed_tools(
             lambda tool, arguments: adapter.tool_call(tool, arguments, effect_tools)
@@ -98,7 +115,7 @@ class Drive:
         self.journal = Journal(start_seconds=self.started_seconds)
         self.ledger = Ledger(sandbox.control_folder / "ledger.jsonl")
         self.hook_log = sandbox.control_folder / "hooks.jsonl"
-        self.session = str(uuid.uuid4())
+        self.session = ""
         self.events: list[Event] = []
         self.ends: list[ProcessEnd] = []
         self.endings: list[Ending] = []
@@ -128,6 +145,8 @@ class Drive:
 
     async def play(self, number: int, phase: Phase) -> bool:
         """Run one phase; return whether the next one may follow."""
+        if not phase.resume:
+            self.session = str(uuid.uuid4())  # a second new session is not the first one again
         launch = self.launch(phase)
         write_files(launch.files)
         self.recording.commands.append(list(launch.argv))
@@ -137,7 +156,7 @@ class Drive:
         self.note("process.started", {"phase": number})
         point = self.points.get(number)
         end = await self.until_end(process, point)
-        running = await self.sandbox.end(GRACE_SECONDS if end.ended else 0.0)
+        running = await self.sandbox.end(self.graces.children_seconds if end.ended else 0.0)
         if end.ended:
             self.left_running += running
         if point is not None:
@@ -150,6 +169,8 @@ class Drive:
         self.endings.append(ending)
         self.recording.literal_output.append({"stdout": output, "stderr": process.text("stderr")})
         self.events += output_events(process, self.timeline)
+        if process.dropped_bytes:
+            self.note("output.dropped", {"bytes": process.dropped_bytes})
         return end.ended or end.crashed
 
     async def until_end(self, process: SandboxProcess, point: CrashPoint | None) -> ProcessEnd:
@@ -177,10 +198,10 @@ class Drive:
         self.note("fault.fired", {"fault": point.label})
         self.sandbox.signal(process, number)
         try:
-            async with asyncio.timeout(SIGNAL_GRACE_SECONDS):
+            async with asyncio.timeout(self.graces.signal_seconds):
                 code, name = await asyncio.shield(process.exited)
         except TimeoutError:
-            self.note("process.killed", {"reason": f"it outlived {number.name} by {SIGNAL_GRACE_SECONDS:g} s"})
+            self.note("process.killed", {"reason": f"it outlived {number.name} by {self.graces.signal_seconds:g} s"})
             self.sandbox.signal(process, signal.SIGKILL)
             code, name = await process.exited
         return ProcessEnd(code, name, ended=False, crashed=True)
@@ -286,7 +307,8 @@ def file_states(root: Path) -> dict[str, FileState]:
         if path.is_symlink() or not path.is_file():
             continue
         data = path.read_bytes()
-        name = str(path.relative_to(root))
+        # A name need not be UTF-8, and evidence is.
+        name = str(path.relative_to(root)).encode(errors="surrogateescape").decode(errors="backslashreplace")
         found[name] = FileState(
             path=name,
             mode=oct(stat.S_IMODE(path.stat().st_mode)),

@@ -19,16 +19,14 @@ from typing import Any
 
 import msgspec
 
-from fake_provider.document import DocumentError
 from harness.checks.check import Check, results
 from harness.checks.expectation import UNIVERSAL, checks_of
-from harness.driver import Recording, drive
+from harness.driver import DEFAULT_GRACES, Graces, Recording, drive
 from harness.model.evidence import FORMAT_VERSION, Evidence, FileChange, Input, Target, without_times
 from harness.model.history import FileState, History
 from harness.model.outcome import CheckResult, Outcome, Role, merged
 from harness.normalise import normalised, sandbox_literals
 from harness.runtimes.adapter import Adapter, Installation
-from harness.sandbox import SandboxError
 from harness.scenario_file import LoadedScenario
 
 
@@ -65,19 +63,23 @@ class Cancellation:
         self.requested = False
 
     def cancel_all(self) -> None:
-        """Cancel every drive, now and later."""
+        """Cancel every drive, now and later; asking twice does not disturb the first one's taking down."""
         with self._lock:
+            if self.requested:
+                return
             self.requested = True
             for task, loop in self._running.items():
                 loop.call_soon_threadsafe(task.cancel)
 
-    async def guard(self, loaded: LoadedScenario, adapter: Adapter, installation: Installation) -> Recording:
+    async def guard(
+        self, loaded: LoadedScenario, adapter: Adapter, installation: Installation, graces: Graces
+    ) -> Recording:
         """Drive a scenario as a task that :meth:`cancel_all` can reach.
 
         Raises:
             asyncio.CancelledError: Cancellation was requested.
         """
-        task = asyncio.create_task(drive(loaded, adapter, installation))
+        task = asyncio.create_task(drive(loaded, adapter, installation, graces))
         with self._lock:
             if self.requested:
                 task.cancel()
@@ -89,8 +91,14 @@ class Cancellation:
                 del self._running[task]
 
 
-def play(loaded: LoadedScenario, adapter: Adapter, installation: Installation, cancellation: Cancellation) -> Played:
-    """Play a scenario once on a runtime, from any thread.
+def play(
+    loaded: LoadedScenario,
+    adapter: Adapter,
+    installation: Installation,
+    cancellation: Cancellation,
+    graces: Graces = DEFAULT_GRACES,
+) -> Played:
+    """Play a scenario once on a runtime, from any thread; whatever fails in the harness becomes a refusal.
 
     Raises:
         asyncio.CancelledError: Cancellation was requested.
@@ -100,8 +108,8 @@ def play(loaded: LoadedScenario, adapter: Adapter, installation: Installation, c
     recording = Recording()
     if refusal is None:
         try:
-            recording = asyncio.run(cancellation.guard(loaded, adapter, installation))
-        except (SandboxError, DocumentError, OSError, ValueError, RuntimeError) as error:
+            recording = asyncio.run(cancellation.guard(loaded, adapter, installation, graces))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must look neither green nor like the runtime
             refusal = harness_error(error)
     return Played(loaded, recording, refusal, captured_at)
 
@@ -213,7 +221,7 @@ def placeholders(evidence: Evidence, recording: Recording, installation: Install
         str(Path(sys.executable)): "<python>",
         str(Path(__file__).parent.parent): "<crashcart>",
         installation.program[0]: f"<{installation.runtime}>",
-        **{value: f"<{name}>" for name, value in installation.environment.items()},
+        **{value: f"<{name}>" for name, value in installation.environment.items() if Path(value).is_absolute()},
     }
     if recording.sandbox_root:
         literals |= sandbox_literals(recording.sandbox_root, recording.port)

@@ -15,13 +15,13 @@ from harness.model.history import Ending
 
 
 def frames(output: str) -> Iterator[dict[str, Any]]:
-    """Yield each line that is a JSON object."""
-    for line in output.splitlines():
+    """Yield each line that is a JSON object; only a line feed ends a line, since JSON may hold other separators."""
+    for line in output.split("\n"):
         if not line.startswith("{"):
             continue
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
             yield value
@@ -33,21 +33,31 @@ def ending_of_result_frame(output: str) -> Ending:
     for frame in frames(output):
         session = frame.get("session_id")
         if frame.get("type") != "result":
-            if isinstance(session, str) and found.session is None:
-                found = Ending(session=session)
+            if found == Ending():
+                found = Ending(session=_text(session))
             continue
-        counters = frame.get("counters")
+        is_error, counters = frame.get("is_error"), frame.get("counters")
         found = Ending(
             terminal=_text(frame.get("terminal_reason")),
-            turns=frame["num_turns"] if isinstance(frame.get("num_turns"), int) else None,
+            turns=_count(frame.get("num_turns")),
             subtype=_text(frame.get("subtype")),
-            is_error=bool(frame["is_error"]) if "is_error" in frame else None,
+            is_error=is_error if isinstance(is_error, bool) else None,
             text=_text(frame.get("result")),
             session=_text(session) or found.session,
-            counters={str(key): int(value) for key, value in counters.items()} if isinstance(counters, dict) else {},
+            counters=_counts(counters) if isinstance(counters, dict) else {},
         )
     return found
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+    """Return a text; half a surrogate pair, which JSON may hold and UTF-8 may not, becomes its escape."""
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else None
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
+
+
+def _counts(counters: dict[str, object]) -> dict[str, int]:
+    counted = {_text(key) or "": _count(value) for key, value in counters.items()}
+    return {key: value for key, value in counted.items() if value is not None}
