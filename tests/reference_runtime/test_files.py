@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from reference_runtime.tools.files import EditTool, FileTool, KnownVersions, ReadTool, WriteTool, replace_file
+from reference_runtime.tools.files import (
+    EditTool,
+    FileTool,
+    KnownVersions,
+    ReadTool,
+    ToolRefusedError,
+    WriteTool,
+    replace_file,
+)
 from reference_runtime.tools.tool import CallIdentity
 
 IDENTITY = CallIdentity("t1", "a1", "k1")
@@ -101,6 +109,16 @@ def test_a_failed_rename_leaves_the_old_bytes(tmp_path: Path, monkeypatch: pytes
         patched.setattr(Path, "replace", fail)
         with pytest.raises(OSError, match="No space"):
             replace_file(path, b"new", b"old")
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
+
+
+@pytest.mark.parametrize("expected", [b"other", None])
+def test_bytes_that_were_not_expected_are_not_replaced(tmp_path: Path, expected: bytes | None) -> None:
+    path = tmp_path / "f"
+    path.write_text("old")
+    with pytest.raises(ToolRefusedError, match="changed while it was being written"):
+        replace_file(path, b"new", expected)
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
 

@@ -1,12 +1,14 @@
 """Any schedule of replies, tool outcomes and kills: valid requests, one typed end, no write past an unknown one."""
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -153,7 +155,9 @@ OUTCOMES = st.lists(st.sampled_from(Kind.ALL), max_size=6)
 @given(phases=PHASES, outcomes=OUTCOMES)
 def test_every_schedule_keeps_the_contract(phases: list[list[Scripted | NoConnection]], outcomes: list[str]) -> None:
     world = World(list(outcomes))
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        # Kills end the process here and not the machine; waiting for the disk would only slow the schedules down.
+        patch.setattr(os, "fsync", lambda _descriptor: None)
         home = Path(folder)
         for number, replies in enumerate(phases):
             asyncio.run(run_phase(home, replies, world, resume=number > 0))
