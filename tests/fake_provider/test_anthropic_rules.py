@@ -19,6 +19,7 @@ from fake_provider.dialects.anthropic_rules import (
     signature_of,
 )
 from fake_provider.requests import Received
+from tests.fake_provider.property_settings import QUICK
 
 DIALECT = DIALECTS["anthropic_messages"]
 WINDOW_TOKENS = 1_000
@@ -327,16 +328,19 @@ JSON_VALUES = st.recursive(
 )
 
 
+@QUICK
 @given(st.dictionaries(st.sampled_from(["model", "max_tokens", "messages", "tools", "system", "stream"]), JSON_VALUES))
 def test_no_json_object_makes_a_rule_fail(body: dict[str, Any]) -> None:
     judged(body)
 
 
+@QUICK
 @given(JSON_VALUES, JSON_VALUES)
 def test_no_conversation_makes_a_rule_fail(first: Any, second: Any) -> None:
     judged(request(user(first, second), assistant(second), user(first), tools=[first]))
 
 
+@QUICK
 @given(st.binary(max_size=40))
 def test_no_bytes_make_decoding_fail(body: bytes) -> None:
     try:

@@ -30,6 +30,7 @@ from fake_provider.wire import (
     settled,
     with_hold,
 )
+from tests.fake_provider.property_settings import QUICK
 
 FRAMES = st.lists(
     st.builds(Frame, st.sampled_from(["start", "delta", "stop"]), st.binary(min_size=1, max_size=9)),
@@ -53,6 +54,7 @@ def parts(actions: Sequence[Action]) -> tuple[Sequence[Action], Sequence[Action]
     return actions[:index], actions[index + 1 :]
 
 
+@QUICK
 @given(FRAMES, POINTS)
 def test_every_fault_at_a_place_leaves_exactly_the_beginning_before_it(frames: list[Frame], point: Point) -> None:
     whole = b"".join(frame.payload for frame in frames)
@@ -73,6 +75,7 @@ def test_every_fault_at_a_place_leaves_exactly_the_beginning_before_it(frames: l
         assert sent(after) in (b"", whole[length:])
 
 
+@QUICK
 @given(FRAMES, POINTS)
 def test_a_place_is_unreachable_exactly_where_it_does_not_exist(frames: list[Frame], point: Point) -> None:
     named = [frame for frame in frames if frame.name == point.event]
@@ -113,6 +116,7 @@ def test_a_place_that_does_not_exist_cannot_be_rewritten() -> None:
         Point("stop").actions_after(())
 
 
+@QUICK
 @given(FRAMES, st.integers(1, 4))
 def test_a_hold_stands_right_after_its_event_and_changes_nothing_else(frames: list[Frame], nth: int) -> None:
     actions = plain_actions(frames)

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_provider.dialects import DIALECTS, Served
@@ -16,6 +16,7 @@ from fake_provider.dialects.anthropic_rules import signature_of
 from fake_provider.journal import RequestReceived, RequestRefused
 from fake_provider.replies import STOP_REASONS, Block, Reply, Text, Thinking, ToolUse, Usage
 from fake_provider.server import Provider
+from tests.fake_provider.property_settings import QUICK
 from tests.fake_provider.raw_client import HELLO, serving
 
 
@@ -189,7 +190,7 @@ REPLIES = st.builds(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@QUICK
 @given(REPLIES)
 def test_any_reply_comes_out_of_the_clients_stream_parser_as_it_went_in(anthropic: ModuleType, reply: Reply) -> None:
     from anthropic._streaming import SSEDecoder

@@ -15,6 +15,7 @@ from fake_provider.matchers import read_matcher
 from fake_provider.playback import NothingToPlay, Playback, Played
 from fake_provider.replies import ErrorReply, Reply, Text, ToolUse
 from fake_provider.requests import ModelRequest, Received, canonical_arguments
+from tests.fake_provider.property_settings import QUICK
 from tests.fake_provider.raw_client import HELLO, script
 from tests.fake_provider.test_anthropic_rules import assistant, result, text, use, user
 
@@ -184,6 +185,7 @@ JSON = st.recursive(
 )
 
 
+@QUICK
 @given(st.dictionaries(st.text(max_size=3), JSON, max_size=4))
 def test_canonical_arguments_do_not_depend_on_order_or_on_a_float_without_a_fraction(arguments: dict[str, Any]) -> None:
     def rewritten(value: Any) -> Any:
@@ -198,6 +200,7 @@ def test_canonical_arguments_do_not_depend_on_order_or_on_a_float_without_a_frac
     assert canonical_arguments(rewritten(arguments)) == canonical_arguments(arguments)
 
 
+@QUICK
 @given(JSON, JSON)
 def test_canonical_arguments_differ_where_the_json_differs(first: Any, second: Any) -> None:
     same = canonical_arguments({"a": first}) == canonical_arguments({"a": second})

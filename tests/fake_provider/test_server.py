@@ -7,7 +7,7 @@ import socket
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_provider.journal import (
@@ -25,6 +25,7 @@ from fake_provider.replies import Reply, Text
 from fake_provider.script import Lane, Script
 from fake_provider.server import Provider, ProviderError
 from fake_provider.steps import Step
+from tests.fake_provider.property_settings import QUICK
 from tests.fake_provider.raw_client import (
     HELLO,
     STREAMED,
@@ -270,7 +271,7 @@ async def test_a_client_that_leaves_a_large_reply_unread_is_noticed() -> None:
 SCRIPT = script("main: [{say: hi, times: 100000}]")
 
 
-@settings(max_examples=60, deadline=None)
+@QUICK
 @given(st.lists(st.binary(max_size=60) | st.sampled_from([post(STREAMED), post(HELLO)[:70], b"GET / HTTP/1.1\r\n"])))
 def test_no_bytes_end_the_server(pieces: list[bytes]) -> None:
     async def run() -> RawReply:
