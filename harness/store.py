@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -59,9 +60,9 @@ class Store:
         self.folder = folder
 
     def new_run(self, captured_at: str) -> str:
-        """Return an id that sorts by time: ``20261130-203015-1f2e``."""
+        """Return an id that sorts by time: ``20261130-203015-1f2e3d4c``."""
         digits = "".join(character for character in captured_at if character.isdigit())
-        return f"{digits[:8]}-{digits[8:14]}-{secrets.token_hex(2)}"
+        return f"{digits[:8]}-{digits[8:14]}-{secrets.token_hex(4)}"
 
     def keep(self, evidence: Evidence, journal: bytes, probe: str | None, duration_seconds: float) -> Path:
         """Write a run's files, then its row; return the evidence file.
@@ -70,30 +71,40 @@ class Store:
             StoreError: Something could not be written; the store is as it was before.
         """
         folder = self.folder / "runs" / evidence.run
+        claimed = False
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir()
+            claimed = True
             write_whole(folder / "journal.jsonl", journal)
             write_whole(folder / "evidence.json", encode(evidence))
-            with self._database() as database:
-                database.execute(
-                    "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        evidence.run,
-                        probe,
-                        evidence.input.scenario,
-                        evidence.target.runtime,
-                        evidence.target.version,
-                        evidence.outcome.value,
-                        evidence.captured_at,
-                        duration_seconds,
-                    ),
-                )
-        except (OSError, sqlite3.Error) as error:
+            self._insert(evidence, probe, duration_seconds)
+        except (OSError, sqlite3.Error, StoreError) as error:
+            if claimed:
+                shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, StoreError):
+                raise
             raise StoreError(
                 f"the run {evidence.run} could not be stored under {self.folder}: {error}. "
                 "Nothing that was there before is lost; free some space or name another folder with CRASHCART_STORE"
             ) from error
         return folder / "evidence.json"
+
+    def _insert(self, evidence: Evidence, probe: str | None, duration_seconds: float) -> None:
+        with self._database() as database:
+            database.execute(
+                "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    evidence.run,
+                    probe,
+                    evidence.input.scenario,
+                    evidence.target.runtime,
+                    evidence.target.version,
+                    evidence.outcome.value,
+                    evidence.captured_at,
+                    duration_seconds,
+                ),
+            )
 
     def rows(self) -> list[Row]:
         """Return all runs, oldest first.
@@ -120,7 +131,8 @@ class Store:
             StoreError: No run or several runs match, or the file is damaged.
         """
         rows = self.rows()
-        matching = rows[-1:] if prefix == "last" else [row for row in rows if row.run.startswith(prefix)]
+        matching = rows[-1:] if prefix == "last" else [row for row in rows if row.run == prefix]
+        matching = matching or [row for row in rows if row.run.startswith(prefix)]
         if len(matching) != 1:
             near = ", ".join(row.run for row in (matching or rows)[-5:]) or "none yet; run: crashcart run"
             what = "no run begins" if not matching else f"{len(matching)} runs begin"
@@ -152,7 +164,7 @@ class Store:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is either whole or not there: temporary file, fsync, rename."""
+    """Write a file so that it is either whole or not there, also after a power cut: temporary file, fsync, rename."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with temporary.open("wb") as file:
@@ -160,5 +172,15 @@ def write_whole(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(path)
+        sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in a folder durable; fsync(2) of the file alone does not."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

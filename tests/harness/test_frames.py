@@ -80,7 +80,7 @@ def test_only_objects_are_frames() -> None:
     assert list(frames('1\n"a"\n[{}]\n{"a": 1}\n {"b": 2}\nnull\n')) == [{"a": 1}]
 
 
-VALUES = (
+VALUES: st.SearchStrategy[Any] = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.just([]) | st.just({"a": []})
 )
 
