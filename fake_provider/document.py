@@ -18,6 +18,8 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+NESTING_LEVELS_MAX = 200
+
 
 @dataclass(frozen=True)
 class Place:
@@ -164,7 +166,7 @@ class Node:
         Raises:
             DocumentError: The value holds something that JSON has not, such as a date or a number that is none.
         """
-        self._check_data(self.value)
+        self._check_data(self.value, NESTING_LEVELS_MAX)
         return plain(self.value)
 
     def whole_characters(self, text: str) -> str:
@@ -179,18 +181,20 @@ class Node:
             raise self.error(f"text holds half a character, {lone.group()!r}; write the character itself")
         return whole
 
-    def _check_data(self, value: Any) -> None:
+    def _check_data(self, value: Any, levels: int) -> None:
         if isinstance(value, str):
             self.whole_characters(value)
+        elif levels == 0 and isinstance(value, Mapping | list):
+            raise self.error(f"nested more than {NESTING_LEVELS_MAX} levels deep")
         elif isinstance(value, Mapping):
             for key, item in value.items():
                 if not isinstance(key, str):
                     raise self.error(f"expected a text key, found {key!r}")
-                self._check_data(key)
-                self._check_data(item)
+                self.whole_characters(key)
+                self._check_data(item, levels - 1)
         elif isinstance(value, list):
             for item in value:
-                self._check_data(item)
+                self._check_data(item, levels - 1)
         elif isinstance(value, float) and not math.isfinite(value):
             raise self.error(f"expected a number, found {value}")
         elif not (value is None or isinstance(value, bool | int | float)):

@@ -115,7 +115,10 @@ def test_data_that_json_has_not_is_refused(value: str, message: str) -> None:
 
 def test_a_document_nested_too_deeply_is_refused() -> None:
     with pytest.raises(DocumentError, match=r"^d.yaml:1: nested too deeply"):
-        at("[" * 400 + "]" * 400)
+        at("[" * 600 + "]" * 600)
+    assert at("[" * 200 + "]" * 200).data()
+    with pytest.raises(DocumentError, match=r"^d.yaml:1: nested more than 200 levels deep"):
+        at("[" * 201 + "]" * 201).data()
 
 
 SETTING_KEYS = ("event", "nth", "byte", "blocks", "text", "tool_use", "code", "match", "steps")
