@@ -95,6 +95,23 @@ def every_module_has_a_telling_name(tree: Tree) -> Iterator[str]:
                 yield f"{path}: '{part}' names no thing of the glossary"
 
 
+def every_module_is_used(tree: Tree) -> Iterator[str]:
+    """A module that nothing imports, starts or names is dead. Probes are found by looking into their folder."""
+    imported: set[str] = set()
+    named = [tree.text("pyproject.toml")]
+    for _, module in tree.python():
+        for node in ast.walk(module):
+            imported.update(target for _, target in _imported(node))
+            imported.update([node.module] if isinstance(node, ast.ImportFrom) and node.module else [])
+            named.extend([node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else [])
+    words = set(re.findall(r"[\w.]+", "\n".join(named)))
+    for path, _ in tree.python():
+        name, file = path.removesuffix(".py").replace("/", "."), path.rsplit("/", 1)[-1]
+        found_otherwise = path.split("/")[0] not in PACKAGES or name.startswith("probes.") or file.startswith("__")
+        if not found_otherwise and name not in imported | words and file not in words:
+            yield f"{path}: nothing imports it, starts it or names it"
+
+
 def every_function_fits_a_screen(tree: Tree) -> Iterator[str]:
     """A function that needs scrolling hides its branches; its docstring is not counted."""
     for path, module in tree.python():
@@ -368,6 +385,7 @@ RULES: tuple[Rule, ...] = (
     scenarios_hold_data_only,
     every_module_has_a_docstring,
     every_module_has_a_telling_name,
+    every_module_is_used,
     every_function_fits_a_screen,
     no_file_names_a_private_place,
     no_file_names_a_package_host,

@@ -20,6 +20,11 @@ BROKEN: list[tuple[rules.Rule, dict[str, str], str]] = [
     (rules.scenarios_hold_data_only, {"scenarios/tool/run.py": ""}, "scenarios/tool/run.py: scenarios/ holds data"),
     (rules.every_module_has_a_docstring, {"harness/engine.py": "x = 1\n"}, "harness/engine.py:1: a module begins"),
     (rules.every_module_has_a_telling_name, {"harness/utils/__init__.py": ""}, "'utils' names no thing"),
+    (
+        rules.every_module_is_used,
+        {"harness/engine.py": "", "harness/used.py": "", "harness/cli.py": "from harness import used"},
+        "harness/engine.py: nothing imports it",
+    ),
     (rules.every_function_fits_a_screen, {"harness/engine.py": LONG_FUNCTION}, "engine.py:2: long has 72 lines"),
     (rules.no_file_names_a_private_place, {"docs/a.md": "see /work" + "/main"}, "docs/a.md:1: "),
     (rules.no_file_names_a_package_host, {"Makefile": "\nget pypi" + ".org"}, "Makefile:2: 'pypi"),
