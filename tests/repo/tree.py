@@ -49,7 +49,7 @@ class Tree:
         """Yield each Python file and its syntax tree."""
         for path in sorted(self.files):
             if path.endswith(".py"):
-                yield path, ast.parse(self.files[path], path)
+                yield path, _parsed(path, self.files[path])
 
     def pages(self) -> Iterator[tuple[str, str]]:
         """Yield each Markdown page and its text."""
@@ -70,6 +70,11 @@ class Tree:
                 name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
                 found[name] = module
         return found
+
+
+@cache
+def _parsed(path: str, text: str) -> ast.Module:
+    return ast.parse(text, path)
 
 
 def fences_of(page: str, text: str) -> Iterator[Fence]:
