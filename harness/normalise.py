@@ -21,32 +21,35 @@ class Rule:
     numbered: bool = False
 
 
+# Where a form may begin and end. The text is JSON, so a letter may belong to an escaped line feed or tab before it.
+BEGIN = r"(?:(?<![0-9A-Za-z])|(?<=\\[nrt]))"
+END = r"(?![0-9A-Za-z])"
+
+# A measured number is known by its key: by a word, or by a unit at the end of a part ("http_attempts" has none).
+MEASURED = r"[a-z0-9_]*(?:duration|latency|elapsed|delay|ttft|_(?:ms|at|seconds|per_second)(?![a-z0-9]))[a-z0-9_]*"
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "uuid",
-        re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE),
+        re.compile(BEGIN + r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}" + END, re.IGNORECASE),
         "<uuid-{number}>",
         numbered=True,
     ),
     Rule(
         "timestamp",
-        re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?"),
+        re.compile(BEGIN + r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"),
         "<time>",
     ),
-    Rule("date", re.compile(r"\b20\d\d[-/](?:0\d|1[0-2])[-/](?:[0-2]\d|3[01])\b"), "<date>"),
+    Rule("date", re.compile(BEGIN + r"20\d\d[-/](?:0\d|1[0-2])[-/](?:[0-2]\d|3[01])" + END), "<date>"),
     Rule(
         "measured number in JSON",
-        re.compile(
-            r"(?P<key>\\?\"[a-z_]*(?:duration|latency|elapsed|delay|ttft|_ms|_at|_seconds|_per_second)[a-z_]*\\?\":\s*)"
-            r"-?\d+(?:\.\d+)?(?:e-?\d+)?",
-            re.IGNORECASE,
-        ),
+        re.compile(r"(?P<key>\\*\"" + MEASURED + r"\\*\":\s*)-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE),
         r"\g<key>0",
     ),
-    Rule("process id", re.compile(r"(?P<key>\b(?:pid|PID)\\?\"?[ :=]+)\d+"), r"\g<key>0"),
-    Rule("sha1-sized id", re.compile(r"\b[0-9a-f]{40}\b"), "<hex40-{number}>", numbered=True),
-    Rule("device id", re.compile(r"(?P<key>device_id\\*\":\s*\\*\")[0-9a-f]{64}"), r"\g<key><device>"),
-    Rule("temporary name", re.compile(r"\btmp[a-z0-9_]{8}\b"), "<tmp>"),
+    Rule("process id", re.compile(r"(?P<key>" + BEGIN + r"(?:pid|PID)\\*\"?[ :=]+)\d+"), r"\g<key>0"),
+    Rule("sha1-sized id", re.compile(BEGIN + r"[0-9a-f]{40}" + END), "<hex40-{number}>", numbered=True),
+    Rule("device id", re.compile(r"(?P<key>device_id\\*\":\s*\\*\")[0-9a-f]{64}" + END), r"\g<key><device>"),
+    Rule("temporary name", re.compile(BEGIN + r"tmp[a-z0-9_]{8}(?![0-9A-Za-z_])"), "<tmp>"),
 )
 
 
