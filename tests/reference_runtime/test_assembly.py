@@ -17,6 +17,7 @@ from reference_runtime.assembly import (
     reply_of_body,
 )
 from tests.reference_runtime.parts import message_events, sse, start_event, text_block, tool_block
+from tests.reference_runtime.property_settings import QUICK
 
 CALL = tool_block("t1", "Write", {"file_path": "é.txt", "content": "a\nb"})
 WHOLE = sse(*message_events(text_block("Héllo"), CALL, stop_reason="tool_use"))
@@ -30,6 +31,7 @@ def assemble(*chunks: bytes) -> MessageAssembler:
     return assembler
 
 
+@QUICK
 @given(cuts=st.lists(st.integers(0, len(WHOLE)), max_size=6))
 def test_where_the_bytes_are_cut_does_not_matter(cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(WHOLE)]
@@ -93,6 +95,7 @@ def test_an_error_event_is_the_providers_word() -> None:
     assert raised.value.error_type == "overloaded_error"
 
 
+@QUICK
 @given(st.binary(max_size=200))
 def test_random_bytes_are_never_a_message(noise: bytes) -> None:
     try:

@@ -15,10 +15,12 @@ from reference_runtime.recovery.backoff import (
     asked_delay_seconds,
     delay_seconds,
 )
+from tests.reference_runtime.property_settings import QUICK
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+@QUICK
 @given(retry=st.integers(1, 10_000), seed=st.integers())
 def test_without_a_wish_the_delay_doubles_up_to_its_cap(retry: int, seed: int) -> None:
     longest = min(0.5 * 2 ** min(retry - 1, 16), LONGEST_DELAY_SECONDS)
@@ -26,6 +28,7 @@ def test_without_a_wish_the_delay_doubles_up_to_its_cap(retry: int, seed: int) -
     assert longest * (1 - JITTER) <= delay <= longest
 
 
+@QUICK
 @given(
     headers=st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms", "x"]), st.text(max_size=40)),
     seed=st.integers(),
@@ -34,6 +37,7 @@ def test_no_header_makes_the_delay_negative_or_endless(headers: dict[str, str], 
     assert 0 <= delay_seconds(3, headers, NOW, random.Random(seed)) <= LONGEST_ASKED_DELAY_SECONDS
 
 
+@QUICK
 @given(seed=st.integers())
 def test_the_same_source_gives_the_same_delay(seed: int) -> None:
     first, second = (delay_seconds(2, {}, NOW, random.Random(seed)) for _ in range(2))

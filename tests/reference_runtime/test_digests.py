@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_runtime.digests import arguments_digest, idempotency_key
+from tests.reference_runtime.property_settings import QUICK
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -22,16 +23,19 @@ def reversed_keys(value: Any) -> Any:
     return [reversed_keys(item) for item in value] if isinstance(value, list) else value
 
 
+@QUICK
 @given(ARGUMENTS)
 def test_the_order_of_keys_does_not_count(arguments: dict[str, Any]) -> None:
     assert arguments_digest(arguments) == arguments_digest(reversed_keys(arguments))
 
 
+@QUICK
 @given(ARGUMENTS)
 def test_a_round_trip_over_the_wire_does_not_count(arguments: dict[str, Any]) -> None:
     assert arguments_digest(arguments) == arguments_digest(json.loads(json.dumps(arguments)))
 
 
+@QUICK
 @given(ARGUMENTS, ARGUMENTS)
 def test_other_arguments_have_another_digest(one: dict[str, Any], other: dict[str, Any]) -> None:
     differ = json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True)
@@ -46,6 +50,7 @@ def test_half_a_character_has_a_digest() -> None:
     assert arguments_digest({"a": "\ud800"}) != arguments_digest({"a": "\ud801"})
 
 
+@QUICK
 @given(st.lists(st.text("ab", max_size=3), min_size=4, max_size=4, unique=True))
 def test_the_key_is_stable_and_names_one_call(words: list[str]) -> None:
     session, call, tool, digest = words

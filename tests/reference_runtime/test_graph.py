@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from reference_runtime.graph import Message, MessageGraph, RepeatedMessageError, provider_view
 from tests.reference_runtime.parts import text_block, tool_block
+from tests.reference_runtime.property_settings import QUICK
 
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": [text_block("done")]}
 THINKING = {"type": "thinking", "thinking": "hm", "signature": "s"}
@@ -92,6 +93,7 @@ def test_a_message_with_nothing_to_say_is_left_out(block: dict[str, Any]) -> Non
 BLOCKS = st.sampled_from([text_block("x"), text_block(""), THINKING])
 
 
+@QUICK
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant"]), st.lists(BLOCKS, max_size=3)), max_size=8))
 def test_the_view_alternates_and_holds_nothing_empty(said: list[tuple[str, list[dict[str, Any]]]]) -> None:
     view = provider_view(message(str(n), None, role, *blocks) for n, (role, blocks) in enumerate(said))

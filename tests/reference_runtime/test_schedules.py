@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_runtime.recovery.receipts import CallVerdict, Effect
@@ -30,6 +30,7 @@ from tests.reference_runtime.parts import (
     thinking_block,
     tool_block,
 )
+from tests.reference_runtime.property_settings import SCHEDULES
 
 THINKING = thinking_block("hm")
 ENDS = {
@@ -151,7 +152,7 @@ PHASES = st.lists(st.lists(REPLIES, max_size=5), min_size=1, max_size=3)
 OUTCOMES = st.lists(st.sampled_from(Kind.ALL), max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@SCHEDULES
 @given(phases=PHASES, outcomes=OUTCOMES)
 def test_every_schedule_keeps_the_contract(phases: list[list[Scripted | NoConnection]], outcomes: list[str]) -> None:
     world = World(list(outcomes))
