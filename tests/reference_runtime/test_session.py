@@ -228,6 +228,27 @@ def test_reading_changes_nothing(tmp_path: Path) -> None:
     assert session.path.read_bytes() == before
 
 
+async def test_a_confirmed_write_lifts_the_barrier_and_is_not_repeated(tmp_path: Path) -> None:
+    path = await killed_run(tmp_path)
+    receipt = read_session(path).ledger.unknown_writes()[0]
+    session = Session.resume(tmp_path, SESSION_ID, InstantClock())
+    session.append("user_confirmed", call_id=receipt.call_id, attempt_id=receipt.attempt_id)
+    session.close()
+    note, deploy = StandInTool("note"), StandInTool("deploy")
+    bench = AgentBench(
+        tmp_path, calling(("t5", "deploy"), ("t6", "note")), said("Done."), tools=[note, deploy], resume=True
+    )
+    assert (await bench.run("Go on.")).terminal is Terminal.COMPLETED
+    assert (deploy.calls, len(note.calls)) == ([], 1)
+    results = bench.results()
+    assert results["t3"] == (
+        True,
+        "A person confirmed that call t3 of tool deploy took effect. Its output is not known.",
+    )
+    assert results["t5"][0]
+    assert "it is not repeated" in results["t5"][1]
+
+
 def test_a_confirmed_call_is_settled_and_known_by_its_arguments() -> None:
     records: list[tuple[str, dict[str, Any]]] = []
 

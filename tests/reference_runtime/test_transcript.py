@@ -107,6 +107,15 @@ def test_each_record_is_synced_before_append_returns(tmp_path: Path, monkeypatch
     writer.close()
 
 
+def test_every_new_folder_and_the_new_file_have_durable_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    TranscriptWriter(tmp_path / "a" / "b" / "s.jsonl").close()
+    assert synced == [folder.stat().st_ino for folder in (tmp_path, tmp_path / "a", tmp_path / "a" / "b")]
+
+
 def test_a_failed_sync_is_never_retried_as_if_it_had_worked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = TranscriptWriter(tmp_path / "s.jsonl")
 
