@@ -54,7 +54,8 @@ environment:
   CRASHCART_BASE_URL                      the provider's address (needed)
   CRASHCART_API_KEY                       sent as x-api-key
   CRASHCART_HOME                          where sessions are kept (default $HOME/.crashcart-runtime)
-  CRASHCART_TIME_SCALE                    every wait is divided by it (default 1)
+  CRASHCART_TIME_SCALE                    every wait is divided by it (default 1); limits on tools and hooks only
+                                          down to 10 s, since real work does not become faster
   CRASHCART_STREAM_IDLE_TIMEOUT_SECONDS   a stream without an event for so long is given up (default 90)
   CRASHCART_DISABLE_STREAM_FALLBACK=1     never ask again without streaming
   CRASHCART_STOP_HOOK_BLOCK_CAP           how often Stop hooks may send the model back (default 8)
