@@ -97,13 +97,13 @@ def decode(data: bytes) -> Evidence:
         ValueError: The bytes are not evidence, or of a newer format than this program knows.
     """
     try:
-        probe = msgspec.json.decode(data, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+        value = msgspec.json.decode(data, type=dict[str, Any])
+        found = value.get("format")
+        if type(found) is int and 1 <= found <= FORMAT_VERSION:
+            return msgspec.convert(value, Evidence)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"not evidence: {error}") from error
-    found = probe.get("format")
-    if not isinstance(found, int) or found > FORMAT_VERSION:
-        raise ValueError(f"evidence of format {found!r}; this program reads up to format {FORMAT_VERSION}")
-    return msgspec.convert(probe, Evidence)
+    raise ValueError(f"evidence of format {found!r}; this program reads up to format {FORMAT_VERSION}")
 
 
 def behaviour_text(evidence: Evidence) -> str:
