@@ -28,6 +28,7 @@ from harness.model.scenario import EffectMode, EffectTool
 from harness.tools.ledger import ANSWERED, CALLED, COMMITTED, Ledger, LedgerLine, monotonic_seconds
 
 EXIT_AFTER_COMMIT_STATUS = 86
+LEDGER_LOST_STATUS = 70
 PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 """The versions of the protocol in which these few methods are the same; the first is offered to an unknown client."""
 
@@ -108,10 +109,14 @@ class EffectServer:
 
     def _answer(self, message: dict[str, Any]) -> None:
         try:
-            result = self._result(message["method"], message.get("params") or {}, message["id"])
-            reply: dict[str, Any] = {"result": result}
+            params = mapping("params", message.get("params"))
+            reply: dict[str, Any] = {"result": self._result(message["method"], params, message["id"])}
         except MethodError as error:
             reply = {"error": {"code": error.code, "message": str(error)}}
+        except (OSError, ValueError) as error:  # the ledger: a witness that cannot write must not look like a slow tool
+            sys.stderr.write(f"effect server: {error}\n")
+            sys.stderr.flush()
+            os._exit(LEDGER_LOST_STATUS)
         data = json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply}).encode() + b"\n"
         try:
             with self._writing:
@@ -164,6 +169,7 @@ class EffectServer:
 
     def _called(self, tool: EffectTool, params: dict[str, Any], request: object) -> LedgerLine:
         """Count the call and write its first ledger line; no two calls get one number."""
+        meta, arguments = (mapping(key, params.get(key)) for key in ("_meta", "arguments"))
         with self._counting:
             call = self._ledger.calls(tool.name) + 1
             line = LedgerLine(
@@ -171,14 +177,27 @@ class EffectServer:
                 tool=tool.name,
                 call=call,
                 request=str(request),
-                meta=dict(params.get("_meta") or {}),
-                arguments=dict(params.get("arguments") or {}),
+                meta=meta,
+                arguments=arguments,
                 mode=tool.modes[min(call, len(tool.modes)) - 1].value,
                 pid=os.getpid(),
                 at_seconds=monotonic_seconds(),
             )
             self._ledger.append(line)
         return line
+
+
+def mapping(name: str, value: object) -> dict[str, Any]:
+    """Return a part of a request that has to be a JSON object where it is given.
+
+    Raises:
+        MethodError: It is something else.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise MethodError(INVALID_PARAMS, f"{name} is no object")
+    return value
 
 
 def hang() -> None:
