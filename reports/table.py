@@ -59,7 +59,7 @@ def cell(result: ProbeResult | None) -> Text:
 def line(result: ProbeResult) -> str:
     """Return one result as a plain line, for output that is no terminal."""
     return (
-        f"{result.outcome:<12} {result.probe:<32} {result.runtime:<20} "
+        f"{result.outcome:<12} {result.probe:<33} {result.runtime:<20} "
         f"{result.behaviour}  {result.duration_seconds:.1f} s"
     )
 
