@@ -43,9 +43,9 @@ docs: environment ## Write the pages that are rendered from tables and types aga
 	mkdir -p .venv/pages
 	$(RUN) reference_runtime.recovery > .venv/pages/recovery.md
 	.venv/bin/python -c 'from harness.model import clause; print(clause.render_page(), end="")' > .venv/pages/contract.md
-	.venv/bin/python -c 'import json; from harness.model import evidence; print(json.dumps(evidence.schema(), indent=2))' \
-		> .venv/pages/evidence.schema.json
-	cp .venv/pages/* docs/
+	$(RUN) reports.schema > .venv/pages/evidence.schema.json
+	cp .venv/pages/*.md docs/
+	cp .venv/pages/evidence.schema.json reports/
 
 readme: environment ## Run README's first command and write its output into the page again.
 	.venv/bin/python setup/readme_block.py
