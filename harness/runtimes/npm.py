@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +21,8 @@ from harness.runtimes.adapter import RuntimeUnavailableError
 
 INSTALL_SECONDS = 600
 RECORD = "crashcart-install.json"
+EXACT_VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
+"""Semantic Versioning 2.0.0, in short. A tag or a range would change its meaning behind the cache's back."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,15 @@ def installed(package: str, version: str, program: str, cache: Path) -> tuple[Pa
     Raises:
         RuntimeUnavailableError: No npm, no such version, no space, or a program that is not the one recorded.
     """
+    if not EXACT_VERSION.fullmatch(version):
+        raise RuntimeUnavailableError(
+            f"{package}@{version}: '{version}' is no exact version, such as 1.2.3; "
+            "the versions that there are: crashcart runtimes versions"
+        )
     entry = cache / package.replace("/", "__").lstrip("@") / version
     if not (entry / RECORD).is_file():
         _install(package, version, program, entry)
-    record = NpmRecord(**json.loads((entry / RECORD).read_text(encoding="utf-8")))
+    record = _record(package, version, entry)
     path = entry / program
     found = file_sha256(path) if path.is_file() else "missing"
     if found != record.sha256:
@@ -59,14 +67,28 @@ def installed(package: str, version: str, program: str, cache: Path) -> tuple[Pa
     return path, record
 
 
+def _record(package: str, version: str, entry: Path) -> NpmRecord:
+    path = entry / RECORD
+    try:
+        return NpmRecord(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise RuntimeUnavailableError(
+            f"{package}@{version}: {path} is damaged; remove {entry} and run the command again: {error}"
+        ) from error
+
+
 def registry_versions(package: str) -> list[str]:
     """Return the versions that the registry lists, in its order.
 
     Raises:
         RuntimeUnavailableError: No npm, or the registry does not answer.
     """
-    output = _npm(["view", package, "versions", "--json"], f"the versions of {package} cannot be listed")
-    listed = json.loads(output)
+    what = f"the versions of {package} cannot be listed"
+    output = _npm(["view", package, "versions", "--json"], what)
+    try:
+        listed = json.loads(output)
+    except ValueError as error:
+        raise RuntimeUnavailableError(f"{what}: npm printed no JSON: {output[:80]!r}") from error
     return [str(item) for item in (listed if isinstance(listed, list) else [listed])]
 
 
@@ -104,9 +126,14 @@ def _install(package: str, version: str, program: str, entry: Path) -> None:
         (building / RECORD).write_text(json.dumps(asdict(record), indent=1) + "\n", encoding="utf-8")
         try:
             building.rename(entry)
-        except OSError:
-            if not (entry / RECORD).is_file():  # otherwise another install was first, and its entry is as good
+        except OSError as error:
+            if not entry.is_dir():
                 raise
+            if not (entry / RECORD).is_file():  # otherwise another install was first, and its entry is as good
+                raise RuntimeUnavailableError(
+                    f"{package}@{version}: {entry} is there and was not installed by crashcart; "
+                    "remove it and run the command again"
+                ) from error
     except OSError as error:
         raise RuntimeUnavailableError(f"{package}@{version} cannot be stored under {entry.parent}: {error}") from error
     finally:
@@ -129,6 +156,8 @@ def _npm(arguments: list[str], what: str) -> str:
         )
     except subprocess.TimeoutExpired:
         raise RuntimeUnavailableError(f"{what}: npm gave no answer in {INSTALL_SECONDS} s") from None
+    except OSError as error:
+        raise RuntimeUnavailableError(f"{what}: npm cannot be started: {error}") from error
     if done.returncode != 0:
         raise RuntimeUnavailableError(f"{what}: npm ended with {done.returncode}: {npm_reason(done.stderr)}")
     return done.stdout
