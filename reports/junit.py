@@ -6,6 +6,7 @@ A fail is a ``failure``; inconclusive and harness errors are an ``error``, since
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
@@ -22,6 +23,9 @@ ELEMENTS = {
 }
 
 
+NO_CHARACTERS = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 def document(results: Sequence[ProbeResult]) -> bytes:
     """Return the whole document, UTF-8."""
     root = ET.Element("testsuites", name="crashcart")
@@ -36,7 +40,7 @@ def suite(runtime: str, results: Sequence[ProbeResult]) -> ET.Element:
     kinds = [ELEMENTS.get(result.outcome) for result in results]
     element = ET.Element(
         "testsuite",
-        name=runtime,
+        name=printable(runtime),
         tests=str(len(results)),
         failures=str(kinds.count("failure")),
         errors=str(kinds.count("error")),
@@ -52,8 +56,8 @@ def case(result: ProbeResult) -> ET.Element:
     """Return one probe's case, with its checks and timeline when it is not green."""
     element = ET.Element(
         "testcase",
-        classname=f"{result.runtime}.{result.probe.partition('.')[0]}",
-        name=result.probe,
+        classname=printable(f"{result.runtime}.{result.probe.partition('.')[0]}"),
+        name=printable(result.probe),
         time=f"{result.duration_seconds:.3f}",
     )
     if (kind := ELEMENTS.get(result.outcome)) is not None:
@@ -66,5 +70,5 @@ def case(result: ProbeResult) -> ET.Element:
 
 
 def printable(text: str) -> str:
-    """Return text without the control characters that XML 1.0 does not allow."""
-    return "".join(character for character in text if character in "\t\n" or character >= " ")
+    """Return text without the characters that XML 1.0 does not allow (its production 2, Char)."""
+    return NO_CHARACTERS.sub("", text)

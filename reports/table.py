@@ -50,7 +50,7 @@ def cell(result: ProbeResult | None) -> Text:
     """Return one cell: outcome, what was seen, and how long it took."""
     if result is None:
         return Text("·", style="dim")
-    words = Text(f"{result.outcome:<12}", style=STYLES[result.outcome])
+    words = Text(f"{result.outcome:<12} ", style=STYLES[result.outcome])
     words.append(result.behaviour, style="default")
     words.append(f"  {result.duration_seconds:.1f} s", style="dim")
     return words
@@ -103,9 +103,9 @@ def run_in_full(evidence: Evidence) -> RenderableType:
 
 def check_words(check: CheckResult) -> list[str]:
     """Return a check that did not pass in two or three lines."""
-    words = [f"  {check.outcome}: {check.check}"]
+    words = [f"  {check.outcome}: {timeline.visible(check.check)}"]
     if check.detail:
-        words.append(f"    {check.detail}")
+        words.append(f"    {timeline.visible(check.detail)}")
     if check.outcome is Outcome.FAIL:
         words += [f"    expected {short(check.expected)}", f"    actual   {short(check.actual)}"]
     return words
@@ -113,7 +113,7 @@ def check_words(check: CheckResult) -> list[str]:
 
 def short(value: object) -> str:
     """Return a value on one line and not too long."""
-    text = value if isinstance(value, str) else repr(value)
+    text = timeline.visible(value if isinstance(value, str) else repr(value))
     return text if len(text) <= VALUE_CHARACTERS_MAX else text[: VALUE_CHARACTERS_MAX - 1] + "…"
 
 

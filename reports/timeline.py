@@ -6,12 +6,12 @@ Reads evidence and nothing else. Times are those measured in the run, in seconds
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.model.event import Source
 from harness.model.evidence import Evidence, timed_history
-from harness.model.history import blocks_of, text_of
+from harness.model.history import blocks_of, messages_of, text_of
 
 TEXT_CHARACTERS_MAX = 90
 
@@ -28,7 +28,14 @@ def lines(evidence: Evidence) -> Iterator[str]:
             yield f"  phase {phase}"
         mark = "!" if event.kind in ("fault.fired", "hold.reached") else " "
         who = Source.HARNESS if event.kind == "fault.fired" else event.source
-        yield f"  {event.at_seconds:8.3f} {mark} {who:<8} {WORDS[event.kind](event.data)}"
+        yield visible(f"  {event.at_seconds:8.3f} {mark} {who:<8} {WORDS[event.kind](event.data)}")
+
+
+def visible(text: str) -> str:
+    """Return text on one line in which nothing commands a terminal: what cannot be printed becomes its escape."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
 
 
 def request_words(data: dict[str, Any]) -> str:
@@ -36,12 +43,12 @@ def request_words(data: dict[str, Any]) -> str:
     if data.get("side"):
         return f"← {data['method']} {data['path']}"
     body = data["body"] if isinstance(data["body"], dict) else {}
-    messages = body.get("messages") or []
+    messages = messages_of(body)
     how = "" if data.get("stream") else ", not streamed"
     return f"← request {data['request']} for {data.get('model')}{how}, {len(messages)} messages, {last_words(messages)}"
 
 
-def last_words(messages: list[Any]) -> str:
+def last_words(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the end of a conversation in a few words."""
     blocks = blocks_of(messages[-1]) if messages else []
     if not blocks:

@@ -30,6 +30,11 @@ def event(source: Source, kind: str, phase: int = 1, /, **data: Any) -> Event:
     return Event(0.0, source, kind, phase, data)
 
 
+def in_phase(phase: int, *events: Event) -> tuple[Event, ...]:
+    """Return events as if they had happened in this phase."""
+    return tuple(msgspec.structs.replace(one, phase=phase) for one in events)
+
+
 def request(number: int, *messages: Any, phase: int = 1, lane: str | None = "main", **data: Any) -> Event:
     """Return a model request with a conversation; ``body`` replaces the whole body."""
     body = {"model": "m", "messages": list(messages)}

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import msgspec
 import pytest
 
@@ -23,7 +24,7 @@ from harness.checks.check import Check
 from harness.driver import DEFAULT_GRACES, Graces
 from harness.engine import Cancellation, Played, evidence_of, play
 from harness.model.capability import Capability
-from harness.model.evidence import Evidence, behaviour_text, decode, encode, timed_history
+from harness.model.evidence import Evidence, behaviour_text, decode, encode, schema, timed_history
 from harness.model.history import History
 from harness.model.outcome import CheckResult, Outcome
 from harness.runtimes.adapter import Installation
@@ -99,6 +100,7 @@ def test_an_agent_that_does_well_is_green(tmp_path: Path) -> None:
     assert evidence.environment["variables"]["HOME"] == "<sandbox>/home"
     assert evidence.commands[0][0] == "<fake>"
     assert decode(encode(evidence)) == evidence
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(encode(evidence)))
 
 
 def test_the_same_run_is_red_when_something_else_is_expected(tmp_path: Path) -> None:
