@@ -188,6 +188,13 @@ examples(
     ),
 )
 examples(
+    ending.subtype,
+    "error_max_turns",
+    equal=(PASS, made(endings=(Ending(subtype="error_max_turns"),))),
+    another=(FAIL, made(endings=(Ending(subtype="success"),))),
+    said_nothing=(FAIL, made()),
+)
+examples(
     ending.turns,
     2,
     equal=(PASS, made(endings=(Ending(turns=2),))),
@@ -501,6 +508,7 @@ EXPECTATIONS: dict[str, tuple[Expectation, list[str]]] = {
     "requests": (Expectation(requests=0), ["requests.count"]),
     "turns": (Expectation(turns=0), ["ending.turns"]),
     "terminal": (Expectation(terminal="completed"), ["ending.terminal"]),
+    "subtype": (Expectation(subtype="success"), ["ending.subtype"]),
     "exit": (Expectation(exit=0), ["ending.exit"]),
     "effects": (Expectation(effects={"a": 0, "b": 1}), ["effects.count.a", "effects.count.b"]),
     "results": (Expectation(results=WANTED), ["tools.results"]),

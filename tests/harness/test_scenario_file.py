@@ -381,6 +381,7 @@ expect:
   requests: 2
   turns: 1
   terminal: max_turns
+  subtype: error_max_turns
   exit: nonzero
   effects: {deploy: 2, look: 0}
   results: [{tool: deploy, error: true, contains: lost}, {tool: Bash}]
@@ -428,6 +429,7 @@ READ = Scenario(
         requests=2,
         turns=1,
         terminal="max_turns",
+        subtype="error_max_turns",
         exit="nonzero",
         effects={"deploy": 2, "look": 0},
         results=(ResultExpectation("deploy", True, "lost"), ResultExpectation("Bash")),
@@ -463,6 +465,10 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     top = {line.partition(":")[0] for line in WHOLE.splitlines() if not line.startswith(" ")}
     assert top == SCENARIO_KEYS - {"prompt", "crash"}, "a new key has to be in this document too"
     assert set(SETTING_READERS) == set(Settings.__struct_fields__)
+    assert loaded.scenario.settings.given().keys() == set(Settings.__struct_fields__)
+    expect = loaded.scenario.expect
+    unread = [name for name in Expectation.__struct_fields__ if getattr(expect, name) == getattr(Expectation(), name)]
+    assert unread == [], "an expectation that is allowed and not read can never fail"
 
 
 def test_one_prompt_is_one_phase(tmp_path: Path) -> None:
@@ -562,14 +568,17 @@ def damage(value: Any, path: list[int], action: str, replacement: Any) -> Any:
     return value
 
 
+PLAIN = YAML(typ="safe").load(WHOLE)
+
+
 def assert_placed(error: DocumentError, path: Path) -> None:
     assert str(error).startswith(f"{path}:")
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.lists(st.tuples(st.lists(st.integers(0, 20), min_size=1, max_size=6), ACTIONS, VALUES), max_size=3))
 def test_damage_raises_nothing_but_document_errors(changes: list[tuple[list[int], str, Any]], tmp_path: Path) -> None:
-    document = YAML(typ="safe").load(WHOLE)
+    document = copy.deepcopy(PLAIN)
     for steps, action, replacement in changes:
         document = damage(document, steps, action, copy.deepcopy(replacement))
     text = io.StringIO()
