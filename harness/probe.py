@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import shlex
 import threading
 import time
 from collections.abc import Callable
@@ -172,10 +173,11 @@ class Session:
                 raise
             run.played[-1].refusal = harness_error(error)
         duration_seconds = time.monotonic() - started
+        reproduction = shlex.join(("crashcart", "run", which.word, "--runtime", str(choice)))
         evidences = []
         for played in run.played:
             name = self.store.new_run(played.captured_at)
-            evidence = evidence_of(played, installation, f"crashcart run {which.word} --runtime {choice}", name)
+            evidence = evidence_of(played, installation, reproduction, name)
             self.store.keep(evidence, played.recording.journal, which.id, duration_seconds / len(run.played))
             evidences.append(evidence)
         return ProbeResult(

@@ -125,7 +125,8 @@ def test_an_agent_that_never_asks_and_never_ends_is_inconclusive_and_its_last_si
     assert evidence.outcome is Outcome.INCONCLUSIVE
     assert said(evidence, "ending.within-bound").outcome is Outcome.INCONCLUSIVE
     detail = said(evidence, "ending.within-bound").detail
-    assert detail.startswith("the wall limit passed; last seen: runtime output.line at ")
+    assert detail.startswith("the wall limit passed; last seen: ")
+    assert "process.exited" not in detail, "that is the harness ending it, and not a sign of life"
     assert evidence.exit_status == [{"exit_code": None, "signal": None, "ended": False, "crashed": False}]
     assert said(evidence, "ending.nothing-left-running").outcome is Outcome.PASS, "the harness ended it itself"
 
@@ -283,6 +284,22 @@ expect: {exit: 0}
     evidence = driven(tmp_path, text, FakeAdapter("talks"))
     assert [ending.session for ending in evidence.history.endings] == ["<uuid-1>", "<uuid-1>", "<uuid-2>"]
     assert [len(request.messages) for request in evidence.history.requests()] == [1, 3, 1]
+
+
+def test_a_fault_of_a_tool_strikes_or_the_run_is_inconclusive(tmp_path: Path) -> None:
+    text = """
+id: a.tool
+claim: The answer is an error although the effect happened.
+clauses: [F1]
+prompt: Deploy.
+tools: {deploy: {arguments: {release: string}, mode: error_after_commit}}
+model: {main: [{call: deploy, with: {release: '7'}}, {say: Failed.}]}
+expect: {effects: {deploy: 1}, results: [{tool: deploy, error: true, contains: internal error}]}
+"""
+    assert unmet(driven(tmp_path, text, FakeAdapter("calls"))) == {}
+    evidence = driven(tmp_path, text, FakeAdapter("talks"))
+    assert evidence.outcome is Outcome.INCONCLUSIVE
+    assert said(evidence, "faults.all-fired").detail == "did not fire: tool deploy call 1: error_after_commit"
 
 
 # --- one behaviour, one text

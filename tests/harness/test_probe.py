@@ -5,6 +5,7 @@ Method: probes over the small agent of ``fake_agent.py``, run by the same sessio
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +69,7 @@ def test_every_scenario_that_was_played_is_evidence_and_is_stored(folder: Path, 
 
 
 def test_a_probe_that_plays_nothing_proves_nothing(folder: Path, session: Session) -> None:
-    assert session.run(made(folder, lambda run: None), choice()).outcome is Outcome.INCONCLUSIVE
+    assert session.run(made(folder, lambda run: None, "good.yaml"), choice()).outcome is Outcome.INCONCLUSIVE
 
 
 def test_a_mistake_in_a_probe_is_a_harness_error_and_what_was_seen_is_kept(folder: Path, session: Session) -> None:
@@ -118,6 +119,16 @@ def test_a_runtime_is_installed_once_for_all_threads(folder: Path, session: Sess
 def test_a_file_of_the_users_own_is_a_probe(folder: Path, session: Session) -> None:
     result = session.run(single(folder / "good.yaml"), choice())
     assert (result.probe, result.claim, result.outcome) == ("a.good", "It talks.", Outcome.PASS)
+
+
+def test_the_reproduction_can_be_pasted_into_a_shell(tmp_path: Path, session: Session) -> None:
+    folder = tmp_path / "my scenarios; $HOME"
+    folder.mkdir()
+    path = folder / "good.yaml"
+    path.write_text(SCENARIO.format(name="good", requests=1))
+    [evidence] = session.run(single(path), choice()).evidences
+    assert shlex.split(evidence.reproduce) == ["crashcart", "run", str(path), "--runtime", "fake@1.0"]
+    assert evidence.reproduce.startswith("crashcart run '")
 
 
 def test_a_declaration_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
