@@ -72,6 +72,7 @@ class Options:
 
     prompt: str
     output_format: OutputFormat
+    show_partial: bool
     model: str | None
     fallback_models: tuple[str, ...]
     max_turns: int | None
@@ -132,6 +133,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--settings", metavar="FILE|JSON")
     made.add_argument("--mcp-config", metavar="FILE")
     made.add_argument("--allowed-tools", type=_names, default=(), metavar="T1,T2", help="tools that need no question")
+    made.add_argument(
+        "--include-partial-messages", action="store_true", help="show text and thinking while they stream (stream-json)"
+    )
     made.add_argument("--permission-mode", choices=[str(m) for m in PermissionMode], default=str(PermissionMode.ASK))
     made.add_argument("--version", action="version", version=VERSION)
     return made
@@ -153,6 +157,7 @@ def read_options(arguments: Sequence[str]) -> Options:
     return Options(
         prompt=given.prompt,
         output_format=OutputFormat(given.output_format),
+        show_partial=given.include_partial_messages,
         model=given.model,
         fallback_models=given.fallback_model,
         max_turns=given.max_turns,
@@ -274,6 +279,7 @@ async def _agent(
             stream_idle_timeout_seconds=environment.stream_idle_timeout_seconds,
             reply_timeout_seconds=DEFAULT_REPLY_TIMEOUT_SECONDS,
             stream_fallback_allowed=environment.stream_fallback_allowed,
+            show_partial=options.show_partial,
         ),
         clock,
         random.Random(),  # noqa: S311 - jitter is no secret

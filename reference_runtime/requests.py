@@ -125,12 +125,13 @@ class LogicalRequest:
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """Budgets of the request layer; seconds are unscaled."""
+    """Budgets of the request layer, seconds unscaled; and whether text is shown while it streams (B2)."""
 
     max_retries: int
     stream_idle_timeout_seconds: float
     reply_timeout_seconds: float
     stream_fallback_allowed: bool
+    show_partial: bool = False
 
 
 @dataclass
@@ -147,6 +148,8 @@ class _Progress:
 class _Trace:
     """What one attempt showed (A5); seconds since the run began, unscaled."""
 
+    request_id: str
+    attempt: int
     sent_seconds: float
     status: int | None = None
     server_request: str | None = None
@@ -258,7 +261,7 @@ class RequestRunner:
 
     async def _attempt(self, request: LogicalRequest, model: str, progress: _Progress) -> Reply:
         self._counters.http_attempts += 1
-        trace = _Trace(sent_seconds=self._elapsed())
+        trace = _Trace(request.request_id, progress.attempt, sent_seconds=self._elapsed())
         reply: Reply | None = None
         failure: AttemptFailure | None = None
         try:
@@ -335,6 +338,7 @@ class RequestRunner:
                 for event in decoder.feed(chunk):
                     assembler.take(event)
                     trace.message_begun = assembler.begun
+                    self._show(event, trace)
                     # The message is whole: the body's end is read so that the connection can be used again.
                     spare_seconds = min(idle_seconds, CLOSING_SECONDS_MAX) if assembler.complete else idle_seconds
                     watchdog.reschedule(now() + spare_seconds)
@@ -347,6 +351,23 @@ class RequestRunner:
                     self._saw_byte(trace)
                     body += chunk
         return bytes(body)
+
+    def _show(self, event: Mapping[str, Any], trace: _Trace) -> None:
+        """Show a piece of text or thinking as it comes; it is part of nothing yet, and a tombstone may follow (B2)."""
+        if not self._limits.show_partial or event["type"] != "content_block_delta":
+            return
+        delta = event["delta"]
+        for kind in ("text", "thinking"):
+            if kind in delta:
+                self._sink.emit(
+                    {
+                        "type": "partial",
+                        "request": trace.request_id,
+                        "attempt": trace.attempt,
+                        "kind": kind,
+                        "text": delta[kind],
+                    }
+                )
 
     def _saw_byte(self, trace: _Trace) -> None:
         trace.last_byte_seconds = self._elapsed()

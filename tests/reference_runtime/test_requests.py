@@ -47,6 +47,7 @@ class Bench:
         stream_fallback: bool = True,
         models: Sequence[str] = ("primary",),
         idle_seconds: float = 50.0,
+        show_partial: bool = False,
     ) -> None:
         self.transport = ScriptedTransport(*answers)
         self.clock = InstantClock(scale=1000)
@@ -54,7 +55,7 @@ class Bench:
         self.counters = Counters()
         self.discarded: list[str] = []
         self.chain = ModelChain(tuple(models))
-        limits = RequestLimits(max_retries, idle_seconds, 600, stream_fallback)
+        limits = RequestLimits(max_retries, idle_seconds, 600, stream_fallback, show_partial)
         self.runner = RequestRunner(
             self.transport, limits, self.clock, random.Random(7), self.sink, self.counters, self.discarded.append
         )
@@ -231,3 +232,19 @@ async def test_each_attempt_leaves_its_correlation() -> None:
     assert (second["model"], second["served_model"], second["stop_reason"]) == ("primary", "served", "end_turn")
     assert second["sent_seconds"] <= second["first_byte_seconds"] <= second["last_byte_seconds"]
     assert {first["request"], second["request"]} == {"r1"}
+
+
+async def test_text_is_shown_while_it_streams_when_asked_for_and_belongs_to_nothing_yet() -> None:
+    cut = Scripted([sse(*message_events(text_block("Half an answer"))[:3]), Cut()])
+    bench = Bench(cut, whole("The answer."), show_partial=True)
+    assert await bench.text() == "The answer."
+    shown = [frame for frame in bench.sink.frames if frame["type"] == "partial"]
+    assert "".join(frame["text"] for frame in shown).startswith("Half")
+    assert {(frame["request"], frame["attempt"], frame["kind"]) for frame in shown} == {("r1", 1, "text")}
+    assert bench.discarded == ["stream_cut"]
+
+
+async def test_nothing_is_shown_while_it_streams_unless_asked_for() -> None:
+    bench = Bench(said("Done."))
+    await bench.text()
+    assert [frame for frame in bench.sink.frames if frame["type"] == "partial"] == []
