@@ -278,7 +278,7 @@ def parse_document(text: str, name: str) -> Node:
         raise DocumentError(Place(name, line), f"not valid YAML: {problem}") from error
     except RecursionError as error:
         raise DocumentError(Place(name, 1), "nested too deeply") from error
-    except YAMLError as error:
+    except (YAMLError, ValueError) as error:  # a date or a number that is none is the latter
         raise DocumentError(Place(name, 1), f"not valid YAML: {' '.join(str(error).split())}") from error
     return Node(value, Place(name, _start_line(value)), "")
 

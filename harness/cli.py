@@ -193,7 +193,7 @@ def run_command(options: argparse.Namespace) -> int:
         session.prepare(choice)
     cells = [Cell(probe, choice) for choice in choices for probe in probes]
     started = time.monotonic()
-    console = Console(stderr=options.json, highlight=False)
+    console = Console(stderr=options.json, highlight=False, markup=False)
     results = run_cells(session, cells, options.jobs, reporter(console, cells, as_json=options.json))
     if options.junit is not None:
         write_report(options.junit, junit.document(results))
@@ -202,6 +202,10 @@ def run_command(options: argparse.Namespace) -> int:
         table.print_results(console, results)
         console.print()
         console.print(table.totals(results, time.monotonic() - started))
+    for weaker in sorted(
+        {evidence.environment["weaker"] for result in results for evidence in result.evidences} - {""}
+    ):
+        sys.stderr.write(f"warning: {weaker}\n")
     if options.against_expectations:
         return judged_against_expectations(console, results)
     return exit_code(result.outcome for result in results)
@@ -366,9 +370,8 @@ def show_command(options: argparse.Namespace) -> int:
     print(f"{evidence.outcome}  {evidence.input.scenario} on {target.runtime}@{target.version}, {evidence.captured_at}")
     print(f"  binary sha256 {target.sha256}; {evidence.environment['isolation']}")
     for check in evidence.checks:
-        print(f"  {check.outcome:<13} {check.check}{f': {check.detail}' if check.detail else ''}")
-        if check.outcome is Outcome.FAIL:
-            print(f"    expected {table.short(check.expected)}\n    actual   {table.short(check.actual)}")
+        passed = check.outcome is Outcome.PASS
+        print("\n".join([f"  {check.outcome}: {check.check}"] if passed else table.check_words(check)))
     for words in timeline.lines(evidence):
         print(words)
     print(f"  reproduce: {evidence.reproduce}")

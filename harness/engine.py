@@ -103,7 +103,7 @@ def play(
     Raises:
         asyncio.CancelledError: Cancellation was requested.
     """
-    captured_at = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    captured_at = utc_now()
     refusal = unsupported(loaded, adapter)
     recording = Recording()
     if refusal is None:
@@ -112,6 +112,11 @@ def play(
         except Exception as error:  # noqa: BLE001 - whatever it is, it must look neither green nor like the runtime
             refusal = harness_error(error)
     return Played(loaded, recording, refusal, captured_at)
+
+
+def utc_now() -> str:
+    """Return the time of day in UTC as RFC 3339 has it, whole seconds."""
+    return datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def unsupported(loaded: LoadedScenario, adapter: Adapter) -> CheckResult | None:

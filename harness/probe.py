@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.checks.check import Check
-from harness.engine import Cancellation, Played, evidence_of, harness_error, play
+from harness.driver import Recording
+from harness.engine import Cancellation, Played, evidence_of, harness_error, play, utc_now
 from harness.expectations import deviations
 from harness.model.clause import CLAUSES
 from harness.model.outcome import worst
@@ -83,12 +84,30 @@ class ProbeRun:
         self._installation = installation
         self._cancellation = cancellation
         self.played: list[Played] = []
+        self._names: set[str] = set()
 
     def play(self, scenario: str) -> Played:
         """Play one of the declared scenarios; its ``expect`` and the universal checks judge it in any case."""
         played = play(self._loaded[scenario], self._choice.adapter, self._installation, self._cancellation)
         self.played.append(played)
+        self._names.add(scenario)
         return played
+
+    def demand_all_played(self) -> None:
+        """Refuse a probe that declares a scenario and leaves it out, since its claim would look proved.
+
+        Raises:
+            ValueError: A declared scenario was not played.
+        """
+        unplayed = set(self._loaded) - self._names
+        if self.played and unplayed:
+            raise ValueError(f"the probe declares {', '.join(sorted(unplayed))} and never plays it")
+
+    def refuse(self, error: Exception) -> None:
+        """Let a mistake in the probe's own function be the outcome of what it was about to play or to check."""
+        if not self.played:
+            self.played.append(Played(next(iter(self._loaded.values())), Recording(), None, utc_now()))
+        self.played[-1].refusal = harness_error(error)
 
     def check(self, played: Played, *checks: Check) -> None:
         """Add checks to those that judge what was played; all are asked, even when one fails."""
@@ -168,10 +187,9 @@ class Session:
         started = time.monotonic()
         try:
             which.function(run)
-        except Exception as error:
-            if not run.played:
-                raise
-            run.played[-1].refusal = harness_error(error)
+            run.demand_all_played()
+        except Exception as error:  # noqa: BLE001 - a mistake in a probe is an outcome of its own, and stored like any
+            run.refuse(error)
         duration_seconds = time.monotonic() - started
         reproduction = shlex.join(("crashcart", "run", which.word, "--runtime", str(choice)))
         evidences = []

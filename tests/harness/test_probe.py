@@ -72,6 +72,22 @@ def test_a_probe_that_plays_nothing_proves_nothing(folder: Path, session: Sessio
     assert session.run(made(folder, lambda run: None, "good.yaml"), choice()).outcome is Outcome.INCONCLUSIVE
 
 
+def test_a_mistake_before_the_first_play_is_a_harness_error_too(folder: Path, session: Session) -> None:
+    def broken(run: ProbeRun) -> None:
+        run.play("undeclared.yaml")
+
+    result = session.run(made(folder, broken, "good.yaml"), choice())
+    assert result.outcome is Outcome.HARNESS_ERROR
+    assert "KeyError: 'undeclared.yaml'" in result.unmet[0].detail
+    assert len(session.store.rows()) == 1
+
+
+def test_a_declared_scenario_that_is_never_played_is_a_harness_error(folder: Path, session: Session) -> None:
+    result = session.run(made(folder, lambda run: run.check(run.play("good.yaml")), "good.yaml", "bad.yaml"), choice())
+    assert result.outcome is Outcome.HARNESS_ERROR
+    assert "declares bad.yaml and never plays it" in result.unmet[0].detail
+
+
 def test_a_mistake_in_a_probe_is_a_harness_error_and_what_was_seen_is_kept(folder: Path, session: Session) -> None:
     def broken(run: ProbeRun) -> None:
         run.play("good.yaml")
@@ -82,14 +98,6 @@ def test_a_mistake_in_a_probe_is_a_harness_error_and_what_was_seen_is_kept(folde
     [evidence] = result.evidences
     assert len(evidence.history.requests()) == 1
     assert evidence.checks[0].detail == "KeyError: 'mine'"
-
-
-def test_a_mistake_before_anything_was_played_is_raised(folder: Path, session: Session) -> None:
-    def broken(run: ProbeRun) -> None:
-        run.play("undeclared.yaml")
-
-    with pytest.raises(KeyError):
-        session.run(made(folder, broken, "good.yaml"), choice())
 
 
 def test_a_mistake_in_a_scenario_is_raised_before_anything_starts(folder: Path, session: Session) -> None:

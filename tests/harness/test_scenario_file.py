@@ -59,6 +59,7 @@ ONE = HEAD + "prompt: Go.\n" + SAY  # seven lines; the next one is line 8
 BROKEN: dict[str, tuple[str, str]] = {
     "empty": ("", "s.yaml:1: expected scenario as a mapping, found nothing"),
     "not a mapping": ("- a\n", "s.yaml:1: expected scenario as a mapping, found a list"),
+    "no such date": ("id: 2026-99-99\n", "s.yaml:1: not valid YAML: month must be in 1..12"),
     "not YAML": ("id: [\n", "s.yaml:2: not valid YAML: "),
     "key twice": (ONE + "prompt: Go.\n", "s.yaml:8: not valid YAML: found duplicate key"),
     "unknown key": (
