@@ -3,7 +3,7 @@
 It holds messages only. A tombstone takes a message out of every later request and undoes nothing that a tool did.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,10 @@ class MessageGraph:
         self._messages: dict[str, Message] = {}
         self._tombstoned: set[str] = set()
         self._leaf: str | None = None
+
+    def __contains__(self, uuid: str) -> bool:
+        """Whether there is a message with this uuid, tombstoned or not."""
+        return uuid in self._messages
 
     @property
     def leaf(self) -> str | None:
@@ -94,28 +98,60 @@ class MessageGraph:
         ]
 
 
+LOST_BEGINNING_TEXT = "The beginning of this conversation is lost."
+
+
 def provider_view(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """The messages as a strict provider accepts them.
 
     Neighbours of one role become one message with tool results first, empty text is left out, and a message that has
-    nothing else to say (only thinking, or nothing) is left out as a whole.
+    nothing else to say (only thinking, or nothing) is left out as a whole. Whatever damage made of a conversation, each
+    call stands once and its result right after it; a call or a result without the other is left out, and a
+    conversation whose beginning is gone says so.
     """
+    branch = list(messages)
+    results: dict[str, Block] = {}
+    for message in branch:
+        for block in message.content:
+            if block.get("type") == "tool_result":
+                results.setdefault(block["tool_use_id"], block)
     view: list[dict[str, Any]] = []
-    for message in messages:
-        content = list(_sendable(message))
-        if not content:
-            continue
-        if view and view[-1]["role"] == message.role:
-            view[-1]["content"] = _results_first([*view[-1]["content"], *content])
-        else:
-            view.append({"role": message.role, "content": _results_first(content)})
+    for message in branch:
+        content = _sendable(message, results)
+        _say(view, message.role, content)
+        # Taken out, so that a second call with this id has no result and is left out.
+        _say(view, "user", [results.pop(block["id"]) for block in content if block.get("type") == "tool_use"])
+    if view and view[0]["role"] != "user":
+        view.insert(0, {"role": "user", "content": [{"type": "text", "text": LOST_BEGINNING_TEXT}]})
     return view
 
 
-def _sendable(message: Message) -> Iterator[Block]:
-    blocks = [block for block in message.content if block.get("type") != "text" or block["text"].strip()]
-    if any(block.get("type") not in ("thinking", "redacted_thinking") for block in blocks):
-        yield from blocks
+def _say(view: list[dict[str, Any]], role: str, content: list[Block]) -> None:
+    if not content:
+        return
+    if view and view[-1]["role"] == role:
+        view[-1]["content"] = _results_first([*view[-1]["content"], *content])
+    else:
+        view.append({"role": role, "content": content})
+
+
+def _sendable(message: Message, results: Mapping[str, Block]) -> list[Block]:
+    """A message's own blocks; results are not among them, since they stand where their calls say."""
+    blocks: list[Block] = []
+    called: set[str] = set()
+    for block in message.content:
+        match block.get("type"):
+            case "text" if not block["text"].strip():
+                continue
+            case "tool_result":
+                continue
+            case "tool_use":
+                if message.role != "assistant" or block["id"] in called or block["id"] not in results:
+                    continue
+                called.add(block["id"])
+        blocks.append(block)
+    speaks = any(block.get("type") not in ("thinking", "redacted_thinking") for block in blocks)
+    return blocks if speaks else []
 
 
 def _results_first(content: list[Block]) -> list[Block]:

@@ -6,14 +6,15 @@ what a call did.
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from reference_runtime.clock import Clock
 from reference_runtime.graph import Block, Message, MessageGraph, RepeatedMessageError
 from reference_runtime.ledger import Receipt, TurnLedger
-from reference_runtime.recovery.receipts import CallVerdict, Format
+from reference_runtime.records import misfit
+from reference_runtime.recovery.receipts import CallVerdict, Format, ReceiptRecord
 from reference_runtime.recovery.table import ImpossibleFactsError
 from reference_runtime.transcript import (
     FORMAT_VERSION,
@@ -97,27 +98,34 @@ def _rebuild(session_id: str, content: TranscriptContent, ledger: TurnLedger) ->
     unusable: list[Damage] = []
     inner_damage = max((damage.line for damage in content.damages if not damage.at_end), default=0)
     for record in content.records:
+        if (reason := misfit(record)) is not None:
+            unusable.append(Damage(record.line, reason, at_end=False))
+            continue
         try:
             match record.kind:
                 case "session":
                     opening = opening or {**record.fields, "at": record.at}
                 case "message":
-                    graph.add(_message(record))
+                    message = _message(record)
+                    if message.parent_uuid is not None and message.parent_uuid not in graph:
+                        # What it answered is lost, and what is known of the rest must not be lost with it.
+                        unusable.append(Damage(record.line, "a message whose parent is not there", at_end=False))
+                        message = replace(message, parent_uuid=graph.leaf)
+                    graph.add(message)
                 case "tombstone":
                     graph.tombstone(record.fields["uuids"])
                 case "run_ended":
                     terminals.append(record.fields["terminal_reason"])
                 case _:
                     ledger.replay(record)
-        except (KeyError, TypeError) as error:
-            unusable.append(Damage(record.line, f"{record.kind} record without what it needs: {error}", at_end=False))
         except RepeatedMessageError as error:
             unusable.append(Damage(record.line, f"message {error} is there twice", at_end=False))
         except ImpossibleFactsError:
             # With a hole among the records a contradiction is expected; without one nothing here can be trusted.
-            if not inner_damage:
+            if not inner_damage and not unusable:
                 raise
             ledger.distrust([record.fields["call_id"]])
+    inner_damage = max([inner_damage, *(damage.line for damage in unusable)])
     _adopt_without_evidence(graph, ledger, content, inner_damage)
     return SessionHistory(
         session_id=session_id,
@@ -136,9 +144,11 @@ def _adopt_without_evidence(
 ) -> None:
     """Make calls unknown whose start may have been recorded where now is damage, or was never recorded (N4)."""
     older = any(record.version < FORMAT_VERSION for record in content.records)
-    before_damage = {r.fields.get("call_id") for r in content.records if r.line < inner_damage}
+    sound = [record for record in content.records if misfit(record) is None]
+    receipts = [record for record in sound if record.kind in frozenset(ReceiptRecord)]
+    before_damage = {record.fields["call_id"] for record in receipts if record.line < inner_damage}
     ledger.distrust(receipt.call_id for receipt in ledger.receipts() if receipt.call_id in before_damage)
-    written_at = {r.fields.get("uuid"): r.line for r in content.records if r.kind == "message"}
+    written_at = {record.fields["uuid"]: record.line for record in sound if record.kind == "message"}
     for message, call in graph.unanswered_calls():
         damaged = written_at[message.uuid] < inner_damage
         if ledger.receipt_of(call["id"]) is None and (older or damaged):

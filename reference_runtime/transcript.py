@@ -84,7 +84,12 @@ def read_transcript(path: Path) -> TranscriptContent:
 
 
 def _seen(record: Record) -> list[Mapping[str, Any]]:
-    return list(record.fields.get("damages", ())) if record.kind == "damage_seen" else []
+    damages = record.fields.get("damages") if record.kind == "damage_seen" else None
+    if not isinstance(damages, list):
+        return []
+    return [
+        seen for seen in damages if isinstance(seen, dict) and isinstance(seen.get("line"), int) and "at_end" in seen
+    ]
 
 
 def _parse(number: int, line: bytes) -> Record | str:
@@ -92,6 +97,8 @@ def _parse(number: int, line: bytes) -> Record | str:
         value = json.loads(line)
     except ValueError:
         return "not a whole JSON record (a torn write)"
+    except RecursionError:
+        return "JSON that is nested too deeply to be a record"
     if not isinstance(value, dict):
         return "not a JSON object"
     version, kind, at = value.pop("version", 0), value.pop("kind", None), value.pop("at", "")

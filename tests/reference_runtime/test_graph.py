@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_runtime.graph import Message, MessageGraph, RepeatedMessageError, provider_view
+from reference_runtime.graph import LOST_BEGINNING_TEXT, Message, MessageGraph, RepeatedMessageError, provider_view
 from tests.reference_runtime.parts import text_block, tool_block
 from tests.reference_runtime.property_settings import QUICK
 
@@ -80,8 +80,27 @@ def test_neighbours_of_one_role_are_joined_with_results_first() -> None:
 
 
 def test_results_come_first_also_within_one_message() -> None:
-    (only,) = provider_view([message("0", None, "user", text_block("x"), RESULT)])
-    assert [block["type"] for block in only["content"]] == ["tool_result", "text"]
+    asked = message("0", None, "assistant", tool_block("t1", "Read", {}))
+    *_, last = provider_view([asked, message("1", "0", "user", text_block("x"), RESULT)])
+    assert [block["type"] for block in last["content"]] == ["tool_result", "text"]
+
+
+def test_a_conversation_whose_beginning_is_lost_says_so() -> None:
+    first, second = provider_view([message("1", "0", "assistant", text_block("x"))])
+    assert first == {"role": "user", "content": [text_block(LOST_BEGINNING_TEXT)]}
+    assert second == {"role": "assistant", "content": [text_block("x")]}
+
+
+def test_a_late_result_stands_right_after_its_call() -> None:
+    graph = chain(
+        ("user", text_block("q")),
+        ("assistant", tool_block("t1", "Read", {})),
+        ("assistant", text_block("the message with the result was lost")),
+        ("user", text_block("Go on.")),
+        ("user", RESULT),
+    )
+    kinds = [[block["type"] for block in entry["content"]] for entry in provider_view(graph.active())]
+    assert kinds == [["text"], ["tool_use"], ["tool_result"], ["text"], ["text"]]
 
 
 @pytest.mark.parametrize("block", [THINKING, text_block(""), text_block(" \n")])
