@@ -44,8 +44,10 @@ docs: environment ## Write the pages that are rendered from tables and types aga
 	$(RUN) reference_runtime.recovery > .venv/pages/recovery.md
 	.venv/bin/python -c 'from harness.model import clause; print(clause.render_page(), end="")' > .venv/pages/contract.md
 	$(RUN) reports.schema > .venv/pages/evidence.schema.json
+	$(RUN) harness.scenario_schema > .venv/pages/scenario.schema.json
 	cp .venv/pages/*.md docs/
 	cp .venv/pages/evidence.schema.json reports/
+	cp .venv/pages/scenario.schema.json scenarios/
 
 readme: environment ## Run README's first command and write its output into the page again.
 	.venv/bin/python setup/readme_block.py

@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.real
-VARYING = ((re.compile(r"\d{8}-\d{6}-[0-9a-f]{4,}"), "RUN"), (re.compile(r"\d+\.\d+"), "0.0"), (re.compile(r"\s+"), " "))
+VARYING = (
+    (re.compile(r"\d{8}-\d{6}-[0-9a-f]{4,}"), "RUN"),
+    (re.compile(r"\d+\.\d+"), "0.0"),
+    (re.compile(r"\s+"), " "),
+)
 
 
 def steady(line: str) -> str:
