@@ -1,4 +1,4 @@
-"""The JSON Schema of scenario files, for editors; ``python -m harness.scenario_schema`` prints it, ``make docs`` keeps it.
+"""The JSON Schema of scenario files, for editors; ``make docs`` keeps ``scenarios/scenario.schema.json`` up to date.
 
 It is made from the same words that the loader reads, so that an editor offers what the loader takes. The loader stays
 the judge: it knows lines, and what can never be reached; the schema knows keys, types and closed lists.
