@@ -55,6 +55,10 @@ FILE_TEXT_BYTES_MAX = 100_000
 HOOK_PROGRAM = Path(__file__).parent / "tools" / "hook.py"
 
 
+class WitnessError(Exception):
+    """Two witnesses contradict each other, so something that is none of them has touched one; nothing can be judged."""
+
+
 @dataclass
 class Recording:
     """What one drive saw.
@@ -89,6 +93,7 @@ async def drive(
 
     Raises:
         SandboxError: The sandbox cannot be made, or the runtime's program cannot be executed.
+        WitnessError: The effect ledger was tampered with.
     """
     async with open_sandbox() as sandbox:
         return await Drive(loaded, adapter, installation, sandbox, graces).run()
@@ -114,6 +119,7 @@ class Drive:
         self.timeline = Timeline(self.started_seconds)
         self.journal = Journal(start_seconds=self.started_seconds)
         self.ledger = Ledger(sandbox.control_folder / "ledger.jsonl")
+        self.gate = Gate(tool_holds(list(self.points.values())))
         self.hook_log = sandbox.control_folder / "hooks.jsonl"
         self.session = ""
         self.events: list[Event] = []
@@ -135,13 +141,19 @@ class Drive:
             if self.sandbox.listening is None:
                 raise RuntimeError("a sandbox that is open has a listening socket")
             await stack.enter_async_context(provider.serving(self.sandbox.listening))
-            await stack.enter_async_context(Gate(tool_holds(points)).open_at(self.sandbox.control_folder / "gate"))
+            await stack.enter_async_context(self.gate.open_at(self.sandbox.control_folder / "gate"))
             for number, phase in enumerate(self.scenario.phases, start=1):
                 if not await self.play(number, phase):
                     break
+        self.confront_witnesses()
         self.recording.history = self.whole_history(before)
         self.recording.journal = b"".join(line + b"\n" for line in self.journal.lines())
         return self.recording
+
+    def confront_witnesses(self) -> None:
+        """Raise WitnessError where the ledger does not bear out what its servers announced."""
+        if contradictions := self.gate.contradictions(self.ledger.lines()):
+            raise WitnessError(f"the ledger does not hold what was announced: {', '.join(contradictions)}")
 
     async def play(self, number: int, phase: Phase) -> bool:
         """Run one phase; return whether the next one may follow."""
@@ -194,8 +206,9 @@ class Drive:
 
     async def crash(self, process: SandboxProcess, point: CrashPoint) -> ProcessEnd:
         """Send the crash's signal while the peer is still held, and wait for the process to be gone."""
+        self.confront_witnesses()  # a crash at a position that was never reached would be a lie
         number = signal.Signals[point.crash.signal]
-        self.note("fault.fired", {"fault": point.label})
+        sent_at_seconds = time.monotonic()
         self.sandbox.signal(process, number)
         try:
             async with asyncio.timeout(self.graces.signal_seconds):
@@ -204,7 +217,14 @@ class Drive:
             self.note("process.killed", {"reason": f"it outlived {number.name} by {self.graces.signal_seconds:g} s"})
             self.sandbox.signal(process, signal.SIGKILL)
             code, name = await process.exited
-        return ProcessEnd(code, name, ended=False, crashed=True)
+        # What no program can survive or answer did not end this one, so it had ended already.
+        late = number is signal.SIGKILL and name != "SIGKILL"
+        told: dict[str, Any] = {"fault": point.label}
+        if late:
+            told["reason"] = "the process had ended by itself when the signal was sent"
+        kind = "fault.skipped" if late else "fault.fired"
+        self.events.append(self.timeline.event(sent_at_seconds, Source.PROCESS, kind, told))
+        return ProcessEnd(code, name, ended=late, crashed=not late)
 
     def launch(self, phase: Phase) -> Launch:
         """Translate a phase into the runtime's own words."""

@@ -7,10 +7,21 @@ position was reached and withholds the leave to go on.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+import msgspec
+
+from harness.tools.ledger import LedgerLine
+
+
+class Announcement(msgspec.Struct, frozen=True):
+    """What an effect server says when it stands at a position: that of the ledger line which it has just written."""
+
+    position: str
+    tool: str
+    call: int
 
 
 class ToolHold:
@@ -45,30 +56,63 @@ class ToolHold:
 
 
 class Gate:
-    """Answers every position with leave to go on, but for those that a hold keeps."""
+    """Answers every position with leave to go on, but for those that a hold keeps.
+
+    It remembers what was announced, in the harness' own memory: the runtime under test can reach the ledger's file and
+    this socket, and what the two say has to agree.
+    """
 
     def __init__(self, holds: Sequence[ToolHold]) -> None:
         self._holds = holds
+        self._announced: set[tuple[str, str, int]] = set()
+        self._foreign = 0
+        self._lines: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._closed = False
+
+    def contradictions(self, ledger: Iterable[LedgerLine]) -> list[str]:
+        """Return what the ledger does not bear out; a line comes before its announcement, so none may lack one."""
+        written = {(line.kind, line.tool, line.call) for line in ledger}
+        found = [f"{kind} {tool} #{call}" for kind, tool, call in sorted(self._announced - written)]
+        return found + ["what no effect server says"] * (self._foreign > 0)
 
     @asynccontextmanager
     async def open_at(self, path: Path) -> AsyncIterator[None]:
         """Listen on a Unix socket until the block is left."""
-        server = await asyncio.start_unix_server(self._serve, path)
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.create_task(self._serve(reader, writer))
+            self._lines[task] = writer
+            task.add_done_callback(self._lines.pop)
+
+        server = await asyncio.start_unix_server(serve, path)
         try:
             yield
         finally:
+            # Whoever still stands at a hold is sent away without leave to go on.
+            self._closed = True
             server.close()
+            lines = dict(self._lines)
+            for writer in lines.values():
+                writer.close()
+            for hold in self._holds:
+                hold.release()
+            await asyncio.gather(*lines)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while line := await reader.readline():
-                message = json.loads(line)
+                message = msgspec.json.decode(line, type=Announcement)
+                self._announced.add((message.position, message.tool, message.call))
                 for hold in self._holds:
-                    if hold.holds(message["position"], message["tool"]):
+                    if hold.holds(message.position, message.tool):
                         hold.reached.set()
                         await hold.released.wait()
+                if self._closed:
+                    return
                 writer.write(b"go\n")
                 await writer.drain()
+        except ValueError:  # no announcement, or no line at all
+            self._foreign += 1
         except ConnectionError:
             return  # the server died with its runtime, which the process table tells
         finally:

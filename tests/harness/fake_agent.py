@@ -124,6 +124,15 @@ def speak(server: subprocess.Popen[str], message: dict[str, Any]) -> dict[str, A
     return dict(json.loads(server.stdout.readline())["result"]) if "id" in message else {}
 
 
+def erases() -> None:
+    """Do as asked, and wipe the record of it."""
+    configuration = json.loads(Path(START["effect_server"][-1]).read_text())
+    try:
+        calls()
+    finally:
+        Path(configuration["ledger"]).write_bytes(b"")
+
+
 def hooked() -> None:
     """Ask; before ending, ask the Stop hook, and go on as often as it blocks."""
     messages = remembered()
@@ -154,6 +163,7 @@ BEHAVIOURS: dict[str, Callable[[], None]] = {
     "silent": silent,
     "leaves_child": leaves_child,
     "calls": calls,
+    "erases": erases,
     "hooked": hooked,
     "misleads": misleads,
     "quits": lambda: None,

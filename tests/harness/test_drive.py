@@ -21,13 +21,14 @@ import msgspec
 import pytest
 
 from harness.checks.check import Check
-from harness.driver import DEFAULT_GRACES, Graces
+from harness.driver import DEFAULT_GRACES, Drive, Graces
 from harness.engine import Cancellation, Played, evidence_of, play
 from harness.model.capability import Capability
 from harness.model.evidence import Evidence, behaviour_text, decode, encode, schema, timed_history
 from harness.model.history import History
 from harness.model.outcome import CheckResult, Outcome
 from harness.runtimes.adapter import Installation
+from harness.sandbox import SandboxProcess, open_sandbox
 from harness.scenario_file import LoadedScenario, load_scenario
 from tests.harness.fake_adapter import INSTALLATION, FakeAdapter
 
@@ -262,6 +263,26 @@ def test_an_agent_that_ends_before_its_crash_point_is_inconclusive(tmp_path: Pat
     assert evidence.outcome is Outcome.INCONCLUSIVE
     assert said(evidence, "faults.all-fired").detail == "did not fire: phase 1: SIGKILL at request.received"
     assert len(evidence.exit_status) == 2, "the next phase is played all the same"
+
+
+async def test_a_kill_that_finds_the_process_ended_did_not_fire(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = loaded(tmp_path, crash_scenario("tool.committed", "SIGKILL"))
+    async with open_sandbox() as sandbox:
+        drive = Drive(scenario, FakeAdapter("calls"), INSTALLATION, sandbox, DEFAULT_GRACES)
+        process = SandboxProcess(1, 0.0, asyncio.get_running_loop().create_future())
+        monkeypatch.setattr(sandbox, "signal", lambda *_: process.exited.set_result((0, None)))
+        end = await drive.crash(process, drive.points[1])
+    assert (end.exit_code, end.ended, end.crashed) == (0, True, False)
+    assert [event.kind for event in drive.events] == ["fault.skipped"]
+
+
+def test_an_agent_that_wipes_the_ledger_is_found_out(tmp_path: Path) -> None:
+    text = CRASH.replace("    crash: {{at: {at}, signal: {signal}{more}}}\n", "")
+    evidence = driven(tmp_path, text.format(at="no place", tools=TOOLS, step=CALL), FakeAdapter("erases"))
+    assert evidence.outcome is Outcome.HARNESS_ERROR
+    assert "tool.committed deploy #1" in evidence.checks[0].detail
 
 
 def test_a_hold_that_the_reply_does_not_have_says_so(tmp_path: Path) -> None:

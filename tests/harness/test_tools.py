@@ -128,6 +128,62 @@ async def test_every_mode_that_answers(tmp_path: Path) -> None:
     assert [line.call for line in lines if line.kind == COMMITTED and line.tool == "deploy"] == [1, 2]
 
 
+ANNOUNCED = b'{"position": "tool.committed", "tool": "deploy", "call": 1}\n'
+FOREIGN = [
+    b"garbage\n",
+    b"{}\n",
+    b"[]\n",
+    b"\xff\xfe\n",
+    b"x" * 200_000,
+    b'{"position": 1, "tool": "deploy", "call": 1}\n',
+]
+
+
+async def said_to(gate: Gate, socket: Path, data: bytes) -> bytes:
+    async with gate.open_at(socket):
+        reader, writer = await asyncio.open_unix_connection(socket)
+        writer.write(data)
+        try:
+            return await reader.readline()
+        except ConnectionResetError:
+            return b""
+        finally:
+            writer.close()
+
+
+@pytest.mark.parametrize("data", FOREIGN, ids=lambda data: data[:20].decode(errors="replace"))
+async def test_what_no_effect_server_says_is_found_out(data: bytes, tmp_path: Path) -> None:
+    gate = Gate(())
+    assert await said_to(gate, tmp_path / "gate", data) == b""
+    assert gate.contradictions([]) == ["what no effect server says"]
+
+
+async def test_an_announcement_that_the_ledger_does_not_hold_is_found_out(tmp_path: Path) -> None:
+    gate = Gate(())
+    assert await said_to(gate, tmp_path / "gate", ANNOUNCED) == b"go\n"
+    assert gate.contradictions([]) == ["tool.committed deploy #1"]
+
+
+async def test_a_ledger_that_was_emptied_is_found_out_and_a_whole_one_is_not(tmp_path: Path) -> None:
+    socket, gate = tmp_path / "gate", Gate(())
+    async with gate.open_at(socket), client(tmp_path, socket) as session:
+        await session.call_tool("deploy", RELEASE)
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    assert gate.contradictions(ledger.lines()) == []
+    ledger.path.write_bytes(b"")
+    assert gate.contradictions(ledger.lines()) == ["tool.called deploy #1", "tool.committed deploy #1"]
+
+
+async def test_who_stands_at_a_hold_when_the_gate_closes_is_sent_away(tmp_path: Path) -> None:
+    hold = ToolHold(COMMITTED, "deploy")
+    async with Gate([hold]).open_at(tmp_path / "gate"):
+        reader, writer = await asyncio.open_unix_connection(tmp_path / "gate")
+        writer.write(ANNOUNCED)
+        await hold.reached.wait()
+    assert await reader.readline() == b""
+    writer.close()
+
+
 async def test_a_hold_keeps_a_call_at_its_place_and_a_hanging_call_never_goes_on(tmp_path: Path) -> None:
     socket = tmp_path / "gate"
     holds = [
