@@ -17,6 +17,7 @@ import socket
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -29,8 +30,15 @@ GRACE_SECONDS = 3.0
 """How long a runtime's own children may take to notice that it has ended, before they count as left running."""
 
 SPAWNER_ANSWER_SECONDS = 30.0
-OUTPUT_BYTES_MAX = 64 << 20
-"""How much of each output stream is kept; more is read, so that the writer goes on, and dropped."""
+OUTPUT_BYTES_MAX = 16 << 20
+OUTPUT_LINES_MAX = 120_000
+"""How much of the beginning of each output stream is kept; more is read, so that the writer goes on.
+
+Of what comes after it only the end is kept, where a runtime says how it ended; all between is dropped and counted.
+"""
+
+TAIL_BYTES_MAX = 1 << 20
+TAIL_LINES_MAX = 1_000
 
 OUTPUT_PIECE_BYTES = 1 << 18
 
@@ -265,31 +273,69 @@ async def open_sandbox() -> AsyncIterator[Sandbox]:
         shutil.rmtree(root, ignore_errors=True)
 
 
+class _Kept:
+    """What is kept of one output stream: its beginning and its end, both bounded in bytes and in lines."""
+
+    def __init__(self, process: SandboxProcess, stream: str) -> None:
+        self._process = process
+        self._stream = stream
+        self._line = bytearray()
+        self._room_bytes, self._room_lines = OUTPUT_BYTES_MAX, OUTPUT_LINES_MAX
+        self._tail: deque[tuple[OutputLine, int]] = deque()
+        self._tail_bytes = 0
+
+    def add(self, piece: bytes) -> None:
+        """Take bytes as they come."""
+        *whole, rest = piece.split(b"\n")
+        for part in whole:
+            self._grow(part + b"\n")
+            self._end_line()
+        self._grow(rest)
+
+    def finish(self) -> None:
+        """Hand over the end; no more will come."""
+        if self._line:
+            self._end_line()
+        self._process.lines += [line for line, _ in self._tail]
+
+    def _grow(self, part: bytes) -> None:
+        bound = max(self._room_bytes if self._room_lines else 0, TAIL_BYTES_MAX)
+        room = max(0, bound - len(self._line))
+        self._line += part[:room]
+        self._drop(len(part) - min(len(part), room))
+
+    def _end_line(self) -> None:
+        size = len(self._line)
+        line = OutputLine(time.monotonic(), self._stream, self._line.decode(errors="replace"))
+        self._line.clear()
+        if self._room_lines and size <= self._room_bytes:
+            self._room_lines -= 1
+            self._room_bytes -= size
+            self._process.lines.append(line)
+            return
+        self._room_lines = 0  # the beginning is over with the first line that does not fit
+        self._tail.append((line, size))
+        self._tail_bytes += size
+        while len(self._tail) > TAIL_LINES_MAX or (self._tail_bytes > TAIL_BYTES_MAX and len(self._tail) > 1):
+            _, dropped = self._tail.popleft()
+            self._tail_bytes -= dropped
+            self._drop(dropped)
+
+    def _drop(self, size: int) -> None:
+        if size:
+            dropped = self._process.dropped_bytes
+            dropped[self._stream] = dropped.get(self._stream, 0) + size
+
+
 async def _read_lines(process: SandboxProcess, stream: str, descriptor: int) -> None:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=OUTPUT_PIECE_BYTES)
-    line = bytearray()
-    room_bytes = OUTPUT_BYTES_MAX
-
-    def keep() -> None:
-        process.lines.append(OutputLine(time.monotonic(), stream, line.decode(errors="replace")))
-        line.clear()
-
+    kept = _Kept(process, stream)
     with os.fdopen(descriptor, "rb", buffering=0) as pipe:
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
         try:
             while piece := await reader.read(OUTPUT_PIECE_BYTES):
-                if len(piece) > room_bytes:
-                    dropped = len(piece) - room_bytes
-                    process.dropped_bytes[stream] = process.dropped_bytes.get(stream, 0) + dropped
-                    piece = piece[:room_bytes]
-                room_bytes -= len(piece)
-                *whole, rest = piece.split(b"\n")
-                for part in whole:
-                    line += part + b"\n"
-                    keep()
-                line += rest
-            if line:
-                keep()
+                kept.add(piece)
+            kept.finish()
         finally:
             transport.close()
