@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from harness.checks.check import Check, Judgement, equal, holds, unknown
 from harness.model.history import History
+
+OUTCOME_UNKNOWN = re.compile(
+    r"\bunknown\b(?! (?:error|failure|fault|exception|reason|cause|tool|function|method|command|argument)s?\b)",
+    re.IGNORECASE,
+)
+"""The word, where it does not belong to a failure: "failed: unknown error" says that the call failed."""
 
 
 def count(tool: str, expected: int) -> Check:
@@ -36,7 +44,7 @@ def unknown_is_called_unknown(tool: str) -> Check:
             for result in history.tool_results()
             if result.tool == tool and result.request == first_after.number
         ]
-        called_unknown = sum("unknown" in text.lower() for text in said)
+        called_unknown = sum(OUTCOME_UNKNOWN.search(text) is not None for text in said)
         return holds(
             condition=called_unknown >= len(lost),
             expected=expected,

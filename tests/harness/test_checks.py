@@ -112,6 +112,8 @@ examples(
     "deploy",
     said_unknown=(PASS, resumed(CALL, user([answering("t1", "The outcome is UNKNOWN.", error=True)]))),
     said_failed=(FAIL, resumed(CALL, user([answering("t1", "The call failed.", error=True)]))),
+    said_failed_with_the_word=(FAIL, resumed(CALL, user([answering("t1", "It failed: unknown error.", error=True)]))),
+    said_failed_for_reasons=(FAIL, resumed(CALL, user([answering("t1", "It failed for unknown reasons.")]))),
     said_nothing=(FAIL, resumed(user("Go on."))),
     judged_the_next_call_instead=(
         FAIL,
