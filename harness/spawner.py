@@ -311,7 +311,10 @@ def main() -> None:
     listening.listen(128)
     spawner = Spawner(control)
     ready = {"kind": "ready", "isolation": isolation, "weaker": weaker, "port": listening.getsockname()[1]}
-    spawner.send(ready, (listening.fileno(),))
+    try:
+        spawner.send(ready, (listening.fileno(),))
+    except (BrokenPipeError, ConnectionResetError):
+        return  # the harness was interrupted before anything ran here
     listening.close()
     spawner.run()
 
