@@ -8,23 +8,18 @@ interrupted.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 import msgspec
 from rich.console import Console
-from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fake_provider.document import DocumentError, nearest
 from harness.model.clause import CLAUSES
@@ -33,10 +28,11 @@ from harness.model.outcome import Outcome
 from harness.model.result import ProbeResult
 from harness.probe import Probe, Session, all_probes, single
 from harness.runtimes.adapter import RuntimeUnavailableError
-from harness.runtimes.register import ADAPTERS, RuntimeChoice, UnknownRuntimeError, chosen
+from harness.runtimes.register import ADAPTERS, UnknownRuntimeError, chosen
 from harness.scenario_file import load_scenario
 from harness.store import Store, StoreError, write_whole
-from reports import junit, table, timeline
+from harness.workers import Cell, run_cells
+from reports import junit, progress, table, timeline
 
 EXIT_PASS, EXIT_FAIL, EXIT_USAGE, EXIT_INCONCLUSIVE, EXIT_UNSUPPORTED, EXIT_INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -174,14 +170,6 @@ def targets(words: Iterable[str]) -> list[Probe]:
     return list(found.values()) or list(known.values())
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One probe to run on one runtime."""
-
-    probe: Probe
-    choice: RuntimeChoice
-
-
 def run_command(options: argparse.Namespace) -> int:
     """Run probes on runtimes; validate everything and install everything before the first process starts."""
     probes = targets(options.targets)
@@ -194,7 +182,9 @@ def run_command(options: argparse.Namespace) -> int:
     cells = [Cell(probe, choice) for choice in choices for probe in probes]
     started = time.monotonic()
     console = Console(stderr=options.json, highlight=False, markup=False)
-    results = run_cells(session, cells, options.jobs, reporter(console, cells, as_json=options.json))
+    names = [(cell.probe.id, str(cell.choice)) for cell in cells]
+    with progress.shown(console, names, as_json=options.json) as tell:
+        results = run_cells(session, cells, options.jobs, tell)
     if options.junit is not None:
         write_report(options.junit, junit.document(results))
     if not options.json:
@@ -221,109 +211,6 @@ def write_report(path: Path, data: bytes) -> None:
         write_whole(path, data)
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error}; the runs themselves are stored") from error
-
-
-Report = Callable[[Sequence[ProbeResult]], None]
-
-
-@dataclass
-class Reporter:
-    """How progress is shown: called with all results so far, whenever there is a new one."""
-
-    show: Report
-    live: Live | None = None
-    progress: Progress | None = None
-
-    def __call__(self, results: Sequence[ProbeResult]) -> None:
-        """Show the newest state."""
-        self.show(results)
-
-
-def reporter(console: Console, cells: Sequence[Cell], *, as_json: bool) -> Reporter:
-    """Return a live table on a terminal, plain lines otherwise, JSON lines when asked for."""
-    if as_json:
-        return Reporter(lambda results: print(json_line(results[-1]), flush=True))
-    if not console.is_terminal:
-        return Reporter(lines_in_order(console, cells))
-    probes = list(dict.fromkeys(cell.probe.id for cell in cells))
-    runtimes = list(dict.fromkeys(str(cell.choice) for cell in cells))
-    progress = Progress(TextColumn("running"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=console)
-    task = progress.add_task("running", total=len(cells))
-    live = Live(table.with_progress((), probes, runtimes, progress), console=console)
-
-    def show(results: Sequence[ProbeResult]) -> None:
-        progress.update(task, completed=len(results))
-        whole = len(results) == len(cells)
-        live.update(
-            table.table(results, probes, runtimes)
-            if whole
-            else table.with_progress(results, probes, runtimes, progress)
-        )
-
-    return Reporter(show, live, progress)
-
-
-def lines_in_order(console: Console, cells: Sequence[Cell]) -> Report:
-    """Return a report that prints each line as soon as all lines before it are printed."""
-    waiting = [(cell.probe.id, str(cell.choice)) for cell in cells]
-
-    def show(results: Sequence[ProbeResult]) -> None:
-        found = {(result.probe, result.runtime): result for result in results}
-        while waiting and waiting[0] in found:
-            console.print(table.line(found[waiting.pop(0)]), soft_wrap=True)
-
-    return show
-
-
-def json_line(result: ProbeResult) -> str:
-    """Return a result as one JSON object: the cell and the names of its stored runs."""
-    return msgspec.json.encode(
-        {
-            "probe": result.probe,
-            "runtime": result.runtime,
-            "version": result.evidences[0].target.version if result.evidences else None,
-            "outcome": result.outcome,
-            "behaviour": result.behaviour,
-            "known_deviation": result.deviation is not None,
-            "as_expected": result.as_expected is None,
-            "unmet": [check.check for check in result.unmet],
-            "duration_seconds": round(result.duration_seconds, 3),
-            "runs": [evidence.run for evidence in result.evidences],
-            "reproduce": [evidence.reproduce for evidence in result.evidences],
-        }
-    ).decode()
-
-
-def run_cells(session: Session, cells: Sequence[Cell], jobs: int, report: Reporter) -> list[ProbeResult]:
-    """Run cells, several at once; on Ctrl-C end every drive before the interrupt goes on.
-
-    Raises:
-        KeyboardInterrupt: The command was interrupted; nothing that was started is left.
-    """
-    results: list[ProbeResult] = []
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        waiting: set[Future[ProbeResult]] = {pool.submit(session.run, cell.probe, cell.choice) for cell in cells}
-        if report.live is not None:
-            report.live.start()
-        try:
-            while waiting:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in done:
-                    results.append(future.result())
-                    report(results)
-        except (KeyboardInterrupt, asyncio.CancelledError):
-            session.cancellation.cancel_all()
-            raise KeyboardInterrupt from None
-        except BaseException:
-            session.cancellation.cancel_all()
-            raise
-        finally:
-            for future in waiting:
-                future.cancel()
-            if report.live is not None:
-                report.live.stop()
-    order = {(cell.probe.id, str(cell.choice)): number for number, cell in enumerate(cells)}
-    return sorted(results, key=lambda result: order[result.probe, result.runtime])
 
 
 def exit_code(outcomes: Iterable[Outcome]) -> int:
