@@ -14,7 +14,7 @@ import stat
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,6 +126,7 @@ class Drive:
         self.ends: list[ProcessEnd] = []
         self.endings: list[Ending] = []
         self.left_running: list[str] = []
+        self.exits: dict[int, float] = {}
         self.recording = Recording(
             isolation=sandbox.isolation, weaker=sandbox.weaker, sandbox_root=str(sandbox.root), port=sandbox.port
         )
@@ -174,6 +175,8 @@ class Drive:
         if point is not None:
             point.held.release()  # not before the tree is gone: what was held must never go on
         self.note("process.exited", {"code": end.exit_code, "signal": end.signal, "ended": end.ended})
+        if end.ended and process.exited_at_seconds is not None:
+            self.exits[number] = process.exited_at_seconds - self.started_seconds
         self.ends.append(end)
         output = process.text("stdout")
         ending = self.adapter.ending(output)
@@ -297,7 +300,7 @@ class Drive:
         ]
         effect_tools = frozenset(modes)
         return History(
-            events=tuple(sorted(events, key=lambda event: event.at_seconds)),
+            events=tuple(marked_after_exit(sorted(events, key=lambda event: event.at_seconds), self.exits)),
             ends=tuple(self.ends),
             endings=tuple(self.endings),
             files_before=before,
@@ -306,6 +309,32 @@ class Drive:
             faults_declared=self.scenario.faults_declared,
             tool_names={tool: self.adapter.tool_call(tool, {}, effect_tools)[0] for tool in modes},
         )
+
+
+def marked_after_exit(events: Iterable[Event], exits: Mapping[int, float]) -> Iterator[Event]:
+    """Give each end of a process its true time, and mark the work that was done after it.
+
+    An end keeps its place behind what the process printed, whose reading may lag behind by a moment, so that two runs
+    of one behaviour have one order.
+
+    Args:
+        events: In the order of time.
+        exits: Phase to the time at which its process ended by itself.
+    """
+    for event in events:
+        exited_at = exits.get(event.phase)
+        if exited_at is None:
+            yield event
+        elif event.kind == "process.exited":
+            yield msgspec.structs.replace(event, at_seconds=exited_at)
+        elif event.kind in WORK and event.at_seconds > exited_at and not event.data.get("side"):
+            yield msgspec.structs.replace(event, data={**event.data, "after_exit": True})
+        else:
+            yield event
+
+
+WORK = frozenset({"request.received", "tool.called", "tool.committed"})
+"""What a runtime does; after its process has ended somebody else does it, and nobody is told how it went."""
 
 
 def tools(effect_tools: tuple[EffectTool, ...]) -> list[dict[str, Any]]:

@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 SPAWNER = Path(__file__).with_name("spawner.py")
 MESSAGE_BYTES_MAX = 1 << 20
 GRACE_SECONDS = 3.0
@@ -68,6 +70,7 @@ class SandboxProcess:
         started_at_seconds: Monotonic.
         lines: What it and its children wrote, line by line, as far as read.
         exited: Resolves to exit code and signal name, one of them ``None``; fails when nobody can know any more.
+        exited_at_seconds: Monotonic, when the end was seen; ``None`` before.
         readers: The tasks that read its output.
         dropped_bytes: By stream, how much it wrote beyond the bound; empty when all was kept.
     """
@@ -78,6 +81,13 @@ class SandboxProcess:
     lines: list[OutputLine] = field(default_factory=list)
     readers: list[asyncio.Task[None]] = field(default_factory=list)
     dropped_bytes: dict[str, int] = field(default_factory=dict)
+    exited_at_seconds: float | None = None
+
+    def ended(self, code: int | None, name: str | None) -> None:
+        """Note the end, once."""
+        if not self.exited.done():
+            self.exited_at_seconds = time.monotonic()
+            self.exited.set_result((code, name))
 
     def text(self, stream: str) -> str:
         """Return everything written to ``stdout`` or ``stderr``."""
@@ -145,7 +155,7 @@ class Sandbox:
         process = SandboxProcess(answer["pid"], time.monotonic(), loop.create_future())
         self._processes[process.pid] = process
         if process.pid in self._early_exits:
-            process.exited.set_result(self._early_exits.pop(process.pid))
+            process.ended(*self._early_exits.pop(process.pid))
         for name, read in zip(("stdout", "stderr"), readers, strict=True):
             process.readers.append(asyncio.create_task(_read_lines(process, name, read)))
         return process
@@ -159,8 +169,7 @@ class Sandbox:
         answer = await self._ask({"kind": "end", "grace_seconds": grace_seconds})
         for process in self._processes.values():
             await asyncio.gather(*process.readers)
-            if not process.exited.done():
-                process.exited.set_result((None, "SIGKILL"))
+            process.ended(None, "SIGKILL")
         return list(answer["running"])
 
     def _send(self, message: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
@@ -204,12 +213,11 @@ class Sandbox:
             return
         message = json.loads(data)
         if message["kind"] == "exited":
-            end = (message["code"], message["signal"])
             process = self._processes.get(message["pid"])
             if process is None:
-                self._early_exits[message["pid"]] = end
-            elif not process.exited.done():
-                process.exited.set_result(end)
+                self._early_exits[message["pid"]] = (message["code"], message["signal"])
+            else:
+                process.ended(message["code"], message["signal"])
             return
         if descriptors:
             message["descriptor"] = descriptors[0]
@@ -256,7 +264,7 @@ async def open_sandbox() -> AsyncIterator[Sandbox]:
             except OSError as error:
                 raise SandboxError(f"the sandbox's folders cannot be made: {error}") from error
             spawner = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-I", "-S", str(SPAWNER), str(theirs.fileno())),
+                *(sys.executable, "-I", "-S", str(SPAWNER), str(theirs.fileno()), str(root)),
                 pass_fds=[theirs.fileno()],
                 env={},
                 start_new_session=True,  # a key on the terminal is for the harness, which ends the spawner in order
@@ -267,10 +275,22 @@ async def open_sandbox() -> AsyncIterator[Sandbox]:
                 yield sandbox
             finally:
                 sandbox._leave()
-                await spawner.wait()
+                if await spawner.wait() != 0:
+                    _end_strays(root)
                 await sandbox._close()
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _end_strays(root: Path) -> None:
+    """End what a spawner that was killed left behind: processes whose home or working folder is this run's."""
+    for process in psutil.process_iter():
+        try:
+            places = (process.environ().get("HOME", ""), process.cwd())
+            if any(Path(place).is_relative_to(root) for place in places):
+                process.kill()
+        except psutil.Error:
+            continue  # it is gone, or it is somebody else's
 
 
 class _Kept:

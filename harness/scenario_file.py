@@ -187,11 +187,22 @@ def _reachable(crash: Crash, node: Node, tools: tuple[EffectTool, ...], script: 
                 f"a crash at {crash.at} names a tool of this scenario's 'tools', found "
                 f"{crash.tool or 'none'}; allowed: {', '.join(sorted(names)) or 'none, the scenario has no tools'}"
             )
+        _strikes_alone(crash, node, next(tool for tool in tools if tool.name == crash.tool))
         return
     if crash.tool is not None:
         raise node.error(f"a crash at {crash.at} happens in the provider and takes no 'tool'")
     if problem := unreachable(crash, script):
         raise node.error(f"this crash can never be reached: {problem}")
+
+
+def _strikes_alone(crash: Crash, node: Node, tool: EffectTool) -> None:
+    mode = tool.modes[min(crash.nth, len(tool.modes)) - 1]
+    has_struck = mode is EffectMode.SLOW and crash.at is Position.TOOL_COMMITTED
+    if mode.is_fault and not has_struck:
+        raise node.error(
+            f"call {crash.nth} of {tool.name} has mode {mode} and a crash at {crash.at}, which ends the effect server "
+            "before the mode can strike; give the call mode normal, or crash at another call"
+        )
 
 
 def _tools(node: Node) -> tuple[EffectTool, ...]:

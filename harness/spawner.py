@@ -20,6 +20,7 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -317,6 +318,9 @@ def main() -> None:
         return  # the harness was interrupted before anything ran here
     listening.close()
     spawner.run()
+    if len(sys.argv) > 2:
+        # The harness removes the run's folder too, unless it was killed, and then nobody else would.
+        shutil.rmtree(sys.argv[2], ignore_errors=True)
 
 
 if __name__ == "__main__":

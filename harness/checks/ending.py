@@ -5,17 +5,18 @@ from __future__ import annotations
 from itertools import takewhile
 
 from harness.checks.check import Check, Judgement, equal, holds, unknown
+from harness.model.event import Event
 from harness.model.history import History
 from harness.model.outcome import Role
 
 
 def exit_code(expected: int | str) -> Check:
-    """The last phase's exit code is this number, or any number but 0 for ``"nonzero"``."""
+    """The last phase's exit code is this number, or any number but 0 for ``"nonzero"``; after a caught signal too."""
 
     def judge(history: History) -> Judgement:
         end = history.last_end
-        if end is None or not end.ended:
-            return unknown(expected, "the process did not end by itself")
+        if end is None or not (end.ended or end.crashed):
+            return unknown(expected, "the process did not end")
         actual: object = end.exit_code if end.signal is None else end.signal
         if expected == "nonzero":
             return holds(condition=isinstance(actual, int) and actual != 0, expected="nonzero", actual=actual)
@@ -72,6 +73,24 @@ def within_bound() -> Check:
         return unknown("every phase ended", f"the wall limit passed; {seen}")
 
     return Check("ending.within-bound", judge, Role.PRECONDITION)
+
+
+def nothing_after_exit() -> Check:
+    """No model request, tool call or effect came after the runtime's process had ended (L1).
+
+    The exit is the answer to whoever started the run; what is done behind it is reported to nobody.
+    """
+
+    def judge(history: History) -> Judgement:
+        late = [f"{event.source} {event.kind} in phase {event.phase}" for event in history.events if after_exit(event)]
+        return holds(condition=not late, expected="no work after the exit", actual=late or "no work after the exit")
+
+    return Check("ending.nothing-after-exit", judge)
+
+
+def after_exit(event: Event) -> bool:
+    """Whether the driver saw this event after the process of its phase had ended by itself."""
+    return bool(event.data.get("after_exit"))
 
 
 def nothing_left_running() -> Check:

@@ -10,8 +10,10 @@ UNIVERSAL: tuple[Check, ...] = (
     faults.all_fired(),
     requests.scripted(),
     ending.within_bound(),
+    requests.readable(),
     requests.accepted(),
     tools.every_call_answered_once(),
+    ending.nothing_after_exit(),
     ending.nothing_left_running(),
 )
 

@@ -72,6 +72,18 @@ def accepted() -> Check:
     return Check("requests.accepted", judge)
 
 
+def readable() -> Check:
+    """Everything that reached the provider was HTTP; a runtime that was killed may have left half a request."""
+
+    def judge(history: History) -> Judgement:
+        crashed = {number for number, end in enumerate(history.ends, start=1) if end.crashed}
+        garbage = [str(event.data["reason"]) for event in history.of("garbage.received") if event.phase not in crashed]
+        good = "requests that are HTTP"
+        return holds(condition=not garbage, expected=good, actual=garbage or good)
+
+    return Check("requests.readable", judge)
+
+
 def scripted() -> Check:
     """The script had an answer for every request; otherwise the run left the scenario."""
 

@@ -13,6 +13,7 @@ client. CONFIG is a JSON file: ``ledger`` and ``socket`` (paths; the socket may 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -25,7 +26,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from harness.model.scenario import EffectMode, EffectTool
-from harness.tools.ledger import ANSWERED, CALLED, COMMITTED, Ledger, LedgerLine, monotonic_seconds
+from harness.tools.ledger import ANSWERED, CALLED, COMMITTED, LOST, Ledger, LedgerLine, monotonic_seconds
 
 EXIT_AFTER_COMMIT_STATUS = 86
 LEDGER_LOST_STATUS = 70
@@ -80,6 +81,12 @@ class Harness:
         if not leave:
             os._exit(0)
 
+    def tell_loss(self) -> None:
+        """Tell the harness that the ledger cannot be written, so that the run is not judged by what is missing."""
+        if self._stream is not None:
+            with contextlib.suppress(OSError):
+                self._stream.write(json.dumps({"position": LOST, "tool": "", "call": 0}).encode() + b"\n")
+
 
 class EffectServer:
     """Tools of one configuration, all writing to one ledger; each call runs in a thread of its own."""
@@ -116,6 +123,7 @@ class EffectServer:
         except (OSError, ValueError) as error:  # the ledger: a witness that cannot write must not look like a slow tool
             sys.stderr.write(f"effect server: {error}\n")
             sys.stderr.flush()
+            self._harness.tell_loss()
             os._exit(LEDGER_LOST_STATUS)
         data = json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply}).encode() + b"\n"
         try:

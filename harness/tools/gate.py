@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.tools.ledger import LedgerLine
+from harness.tools.ledger import LOST, LedgerLine
 
 
 class Announcement(msgspec.Struct, frozen=True):
@@ -72,7 +72,10 @@ class Gate:
     def contradictions(self, ledger: Iterable[LedgerLine]) -> list[str]:
         """Return what the ledger does not bear out; a line comes before its announcement, so none may lack one."""
         written = {(line.kind, line.tool, line.call) for line in ledger}
-        found = [f"{kind} {tool} #{call}" for kind, tool, call in sorted(self._announced - written)]
+        found = [
+            "a line that a server could not write" if kind == LOST else f"{kind} {tool} #{call}"
+            for kind, tool, call in sorted(self._announced - written)
+        ]
         return found + ["what no effect server says"] * (self._foreign > 0)
 
     @asynccontextmanager

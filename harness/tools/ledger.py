@@ -17,6 +17,9 @@ CALLED = "tool.called"
 COMMITTED = "tool.committed"
 ANSWERED = "tool.answered"
 
+LOST = "ledger.lost"
+"""Never a line: announced by a server that cannot write one."""
+
 
 @dataclass(frozen=True)
 class LedgerLine:

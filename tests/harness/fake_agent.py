@@ -86,6 +86,29 @@ def leaves_child() -> None:
     talks()
 
 
+def works_on_after_exit() -> None:
+    """Exit at once with 0, and let a child do the work behind the caller's back."""
+    parent = os.getpid()
+    if os.fork() != 0:
+        os._exit(0)
+    while alive(parent):
+        os.sched_yield()
+    # One exchange with the harness' own event loop, behind the news of the exit: what follows is later for certain.
+    connection = http.client.HTTPConnection(START["provider"])
+    connection.request("HEAD", "/api/hello")
+    connection.getresponse().read()
+    talks()
+
+
+def alive(pid: int) -> bool:
+    """Whether a process is there, ended and not yet taken note of included."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def silent_child() -> None:
     """Stay."""
     while True:
@@ -162,6 +185,7 @@ BEHAVIOURS: dict[str, Callable[[], None]] = {
     "invalid": invalid,
     "silent": silent,
     "leaves_child": leaves_child,
+    "works_on_after_exit": works_on_after_exit,
     "calls": calls,
     "erases": erases,
     "hooked": hooked,

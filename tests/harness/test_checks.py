@@ -174,7 +174,8 @@ examples(
     another=(FAIL, made()),
     signal=(FAIL, SIGNALLED),
     did_not_end=(INCONCLUSIVE, made(ends=(OVERDUE,))),
-    was_crashed=(INCONCLUSIVE, made(ends=(CRASHED,))),
+    caught_its_signal=(PASS, made(ends=(ProcessEnd(3, None, ended=False, crashed=True),))),
+    was_killed=(FAIL, made(ends=(CRASHED,))),
     never_began=(INCONCLUSIVE, made(ends=())),
 )
 examples(ending.exit_code, "nonzero", three=(PASS, EXITED_3), zero=(FAIL, made()), signal=(FAIL, SIGNALLED))
@@ -233,6 +234,13 @@ examples(
     ending.nothing_left_running,
     nothing=(PASS, made()),
     a_child=(FAIL, made(left_running=("sleep 1000",))),
+)
+
+examples(
+    ending.nothing_after_exit,
+    nothing=(PASS, made(request(1, user("Go.")))),
+    a_request=(FAIL, made(request(1, user("Go."), after_exit=True))),
+    an_effect=(FAIL, made(event(Source.TOOL, "tool.committed", tool="deploy", call=1, after_exit=True))),
 )
 
 # --- faults
@@ -306,6 +314,19 @@ examples(
     all=(PASS, made(request(1), *reply(1))),
     one_refused=(FAIL, made(request(1), refused(1, "messages: at least one message is required"))),
     refused_in_no_lane=(FAIL, made(request(1, lane=None, body="hello"), refused(1, "not JSON"))),
+)
+examples(
+    requests.readable,
+    nothing=(PASS, made(request(1, user("Go.")))),
+    garbage=(FAIL, made(event(Source.PROVIDER, "garbage.received", connection=1, reason="no request line"))),
+    half_a_request_of_a_crashed_phase=(
+        PASS,
+        made(event(Source.PROVIDER, "garbage.received", connection=1, reason="half"), ends=(CRASHED, BY_ITSELF)),
+    ),
+    half_a_request_after_a_crashed_phase=(
+        FAIL,
+        made(event(Source.PROVIDER, "garbage.received", 2, connection=1, reason="half"), ends=(CRASHED, BY_ITSELF)),
+    ),
 )
 examples(
     requests.scripted,
@@ -534,7 +555,7 @@ def test_nothing_expected_is_nothing_checked() -> None:
 
 def test_the_universal_checks_have_distinct_ids() -> None:
     ids = [check.id for check in expectation.UNIVERSAL]
-    assert len(ids) == len(set(ids)) == 6
+    assert len(ids) == len(set(ids)) == 8
 
 
 # --- whatever a runtime sends, a check answers

@@ -139,6 +139,12 @@ def test_a_child_left_running_fails(tmp_path: Path) -> None:
     assert "fake_agent.py leaves_child" in left or "…" in left
 
 
+def test_work_after_the_exit_fails(tmp_path: Path) -> None:
+    evidence = driven(tmp_path, PLAIN, FakeAdapter("works_on_after_exit"))
+    assert unmet(evidence) == {"ending.nothing-after-exit": Outcome.FAIL}
+    assert said(evidence, "ending.nothing-after-exit").actual == ["provider request.received in phase 1"]
+
+
 def test_an_invalid_request_fails_and_hides_nothing(tmp_path: Path) -> None:
     text = PLAIN.replace(
         "expect: {requests: 1, answer_contains: Hi there., terminal: completed, turns: 1, exit: 0}", ""

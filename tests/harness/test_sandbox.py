@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -350,7 +349,19 @@ def test_a_killed_harness_takes_its_tree_with_it() -> None:
     assert len(spawners) == 1
     assert len(descriptors) == 2
     assert [gone(descriptor) for descriptor in (*descriptors, *spawners)] == [True, True, True]
-    shutil.rmtree(root)
+    assert not Path(root).exists()
+
+
+async def test_a_killed_spawner_leaves_no_stray_behind() -> None:
+    """A daemon that the spawner had adopted goes to init when the spawner dies; its home still tells whose it is."""
+    async with open_sandbox() as sandbox:
+        code = LEAVE.replace("sys.argv[1]", "sys.argv[-1]") + ESCAPES["double fork"] + "\nos.read(read, 1)\n"
+        process = await started(sandbox, code, "left")
+        pids = [int(word) for word in (await first_line(process)).split()]
+        descriptors = [os.pidfd_open(pid) for pid in pids]
+        [spawner] = psutil.Process().children()
+        spawner.kill()
+    assert [gone(descriptor) for descriptor in descriptors] == [True] * len(descriptors)
 
 
 async def test_a_killed_spawner_ends_the_program_and_is_told(sandbox: Sandbox) -> None:

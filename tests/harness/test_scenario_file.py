@@ -59,6 +59,12 @@ ONE = HEAD + "prompt: Go.\n" + SAY  # seven lines; the next one is line 8
 BROKEN: dict[str, tuple[str, str]] = {
     "empty": ("", "s.yaml:1: expected scenario as a mapping, found nothing"),
     "not a mapping": ("- a\n", "s.yaml:1: expected scenario as a mapping, found a list"),
+    "crash before a mode can strike": (
+        HEAD
+        + "prompt: Go.\nmodel: {main: [{call: deploy}]}\ntools: {deploy: {mode: error_after_commit}}\n"
+        + "crash: {at: tool.committed, tool: deploy}\n",
+        "s.yaml:7: call 1 of deploy has mode error_after_commit and a crash at tool.committed",
+    ),
     "no such date": ("id: 2026-99-99\n", "s.yaml:1: not valid YAML: month must be in 1..12"),
     "not YAML": ("id: [\n", "s.yaml:2: not valid YAML: "),
     "key twice": (ONE + "prompt: Go.\n", "s.yaml:8: not valid YAML: found duplicate key"),
@@ -603,3 +609,13 @@ def test_cut_and_spliced_text_raises_nothing_but_document_errors(
         load_scenario(path)
     except DocumentError as error:
         assert_placed(error, path)
+
+
+@pytest.mark.parametrize("path", sorted(SCENARIOS.rglob("*.yaml")), ids=lambda path: path.stem)
+def test_a_scenario_that_counts_requests_has_an_answer_to_spare(path: Path) -> None:
+    """One request too many would else use up the script, and make the run inconclusive instead of red."""
+    loaded = load_scenario(path)
+    expect = loaded.scenario.expect
+    counted = max(expect.requests or 0, len(expect.models or ()))
+    lanes = {lane.name: lane.steps for lane in loaded.script.lanes}
+    assert counted == 0 or len(lanes["main"]) > counted

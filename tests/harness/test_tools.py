@@ -151,6 +151,19 @@ async def said_to(gate: Gate, socket: Path, data: bytes) -> bytes:
             writer.close()
 
 
+async def test_a_ledger_that_cannot_be_written_is_told_to_the_harness(tmp_path: Path) -> None:
+    (tmp_path / "ledger.jsonl").mkdir()
+    socket, gate = tmp_path / "gate", Gate(())
+    async with gate.open_at(socket):
+        server = Bare(command(tmp_path, socket))
+        await asyncio.to_thread(server.call, "deploy")
+        status, _, _ = await asyncio.to_thread(server.end)
+        while not gate.contradictions([]):
+            await asyncio.sleep(0)
+    assert status == LEDGER_LOST_STATUS
+    assert gate.contradictions([]) == ["a line that a server could not write"]
+
+
 @pytest.mark.parametrize("data", FOREIGN, ids=lambda data: data[:20].decode(errors="replace"))
 async def test_what_no_effect_server_says_is_found_out(data: bytes, tmp_path: Path) -> None:
     gate = Gate(())
