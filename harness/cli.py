@@ -8,7 +8,9 @@ interrupted.
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,6 +83,7 @@ def parser() -> argparse.ArgumentParser:
         description="Breaks AI agent runtimes at exact places and shows what they did about it.",
         epilog=(__doc__ or "").partition("Exit codes:")[2].join(("Exit codes:", "")),
     )
+    root.add_argument("--version", action="version", version=f"crashcart {importlib.metadata.version('crashcart')}")
     commands = root.add_subparsers(required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="run probes or scenarios on runtimes")
@@ -125,7 +128,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
+    number = int(text) if text.isdecimal() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text}")
     return number
@@ -166,7 +169,13 @@ def targets(words: Iterable[str]) -> list[Probe]:
             picked = [probe for probe in known.values() if probe.id.partition(".")[0] == word]
             if not picked:
                 raise UsageError(f"'{word}' is no scenario file, no folder and no probe{nearest(word, known)}")
-        found |= {probe.id: probe for probe in picked}
+        for probe in picked:
+            taken = found.setdefault(probe.id, probe)
+            if taken != probe and taken.word != probe.word:
+                raise UsageError(
+                    f"{probe.word} and {taken.word} have one id, '{probe.id}', and would be one row; "
+                    "give one of them another"
+                )
     return list(found.values()) or list(known.values())
 
 
@@ -192,6 +201,8 @@ def run_command(options: argparse.Namespace) -> int:
         table.print_results(console, results)
         console.print()
         console.print(table.totals(results, time.monotonic() - started))
+        if shutil.which("crashcart") is None and any(result.outcome is not Outcome.PASS for result in results):
+            console.print("crashcart is not on PATH here; for the commands above, first: . .venv/bin/activate")
     for weaker in sorted(
         {evidence.environment["weaker"] for result in results for evidence in result.evidences} - {""}
     ):
@@ -246,7 +257,10 @@ def show_command(options: argparse.Namespace) -> int:
     """Show one stored run, or list all."""
     store = Store(store_folder())
     if options.run is None:
-        for row in store.rows():
+        rows = store.rows()
+        if not rows:
+            print(f"no runs yet in {store.folder.resolve()}; run: crashcart run")
+        for row in rows:
             print(f"{row.run}  {row.outcome:<13} {row.scenario:<34} {row.runtime}@{row.version}")
         return EXIT_PASS
     evidence = store.evidence(options.run)
@@ -282,9 +296,14 @@ def runtimes_command(options: argparse.Namespace) -> int:
     return EXIT_PASS
 
 
+def scenario_files(words: Iterable[Path]) -> list[Path]:
+    """Return files as they are, and a folder as all scenarios below it."""
+    return [path for word in words for path in (sorted(word.rglob("*.yaml")) if word.is_dir() else [word])]
+
+
 def check_command(options: argparse.Namespace) -> int:
     """Validate scenario files and say what each declares."""
-    for path in options.scenarios:
+    for path in scenario_files(options.scenarios):
         scenario = load_scenario(path).scenario
         faults = "; ".join(scenario.faults_declared) or "no faults"
         print(f"{path}: {scenario.id} is valid: {len(scenario.phases)} phases, {', '.join(scenario.clauses)}, {faults}")

@@ -53,6 +53,11 @@ class Probe:
     folder: Path = SCENARIOS
 
     @property
+    def suite_id(self) -> str | None:
+        """Its id when it is one of the probe suite; a scenario file alone proves less than the probe of that name."""
+        return self.id if self.folder == SCENARIOS else None
+
+    @property
     def word(self) -> str:
         """What names it on the command line: its id, or the path of a scenario file of the user's own."""
         if self.folder == SCENARIOS:
@@ -196,7 +201,7 @@ class Session:
         for played in run.played:
             name = self.store.new_run(played.captured_at)
             evidence = evidence_of(played, installation, reproduction, name)
-            self.store.keep(evidence, played.recording.journal, which.id, duration_seconds / len(run.played))
+            self.store.keep(evidence, played.recording.journal, which.suite_id, duration_seconds / len(run.played))
             evidences.append(evidence)
         return ProbeResult(
             probe=which.id,

@@ -47,9 +47,15 @@ class ProbeItem(pytest.Item):
         Raises:
             ProbeFailedError: Its outcome is neither pass nor warn.
         """
+        from fake_provider.document import DocumentError
         from harness.model.outcome import Outcome
+        from harness.runtimes.adapter import RuntimeUnavailableError
+        from harness.store import StoreError
 
-        result = session_of(self.config).run(self.which, self.choice)
+        try:
+            result = session_of(self.config).run(self.which, self.choice)
+        except (DocumentError, RuntimeUnavailableError, StoreError) as error:
+            raise ProbeFailedError(f"crashcart: {error}") from None
         if result.outcome is Outcome.UNSUPPORTED:
             pytest.skip(f"unsupported: {result.evidences[0].checks[0].detail}")
         if result.outcome not in (Outcome.PASS, Outcome.WARN):

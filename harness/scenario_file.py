@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-import signal
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,6 +43,12 @@ SCENARIO_KEYS = {
 ID = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+")
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Narrower than the providers' rule, since a runtime may put its server's name before it."""
+
+CRASH_SIGNALS = {
+    "SIGABRT", "SIGBUS", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGKILL", "SIGPIPE", "SIGQUIT", "SIGSEGV", "SIGTERM",
+    "SIGUSR1", "SIGUSR2",
+}  # fmt: skip
+"""Those that end a program which does nothing about them; stopping one is no crash."""
 
 ARGUMENT_TYPES = {"string", "integer", "number", "boolean", "object", "array"}
 
@@ -161,7 +166,6 @@ def _session(node: Node) -> str:
 
 def _crash(node: Node) -> Crash:
     fields = node.fields("crash", Crash.__struct_fields__, required=("at",))
-    names = {item.name for item in signal.Signals}
     at = Position(fields["at"].choice("position", {position.value for position in Position}))
     for key in ("lane", "event", "event_nth"):
         if key in fields and at.of_tool:
@@ -170,7 +174,7 @@ def _crash(node: Node) -> Crash:
             raise fields[key].error(f"a crash at {at} happens before any event and takes no '{key}'")
     return Crash(
         at=at,
-        signal=fields["signal"].choice("signal", names) if "signal" in fields else "SIGKILL",
+        signal=fields["signal"].choice("signal", CRASH_SIGNALS) if "signal" in fields else "SIGKILL",
         tool=fields["tool"].text() if "tool" in fields else None,
         lane=fields["lane"].text() if "lane" in fields else "main",
         nth=fields["nth"].integer(minimum=1) if "nth" in fields else 1,

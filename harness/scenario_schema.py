@@ -7,7 +7,6 @@ the judge: it knows lines, and what can never be reached; the schema knows keys,
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,7 +18,7 @@ from fake_provider.replies import ERROR_WORDS, STOP_REASONS
 from fake_provider.steps import STEP_KEYS
 from harness.model.clause import CLAUSES
 from harness.model.scenario import EffectMode, HookEvent, Position
-from harness.scenario_file import ARGUMENT_TYPES, TERMINALS
+from harness.scenario_file import ARGUMENT_TYPES, CRASH_SIGNALS, TERMINALS
 
 Schema = dict[str, Any]
 
@@ -59,7 +58,7 @@ def free_mapping(value: Schema) -> Schema:
 CRASH = mapping(
     {
         "at": one_of(Position),
-        "signal": one_of(number.name for number in signal.Signals),
+        "signal": one_of(CRASH_SIGNALS),
         "tool": TEXT,
         "lane": TEXT,
         "nth": FROM_ONE,

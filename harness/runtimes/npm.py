@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -51,7 +52,7 @@ def installed(package: str, version: str, program: str, cache: Path) -> tuple[Pa
     if not EXACT_VERSION.fullmatch(version):
         raise RuntimeUnavailableError(
             f"{package}@{version}: '{version}' is no exact version, such as 1.2.3; "
-            "the versions that there are: crashcart runtimes versions"
+            "the versions that there are: crashcart runtimes versions NAME"
         )
     entry = cache / package.replace("/", "__").lstrip("@") / version
     if not (entry / RECORD).is_file():
@@ -105,17 +106,13 @@ def _install(package: str, version: str, program: str, entry: Path) -> None:
     except OSError as error:
         raise RuntimeUnavailableError(f"the cache {entry.parent} cannot be written: {error}") from error
     try:
+        # A package.json makes this npm's own folder. --prefix would do so too, and move the machine's npm configuration
+        # (its certificates, proxy and registry) out of npm's sight.
+        (building / "package.json").write_text("{}\n", encoding="utf-8")
         _npm(
-            [
-                "install",
-                "--ignore-scripts",
-                "--no-audit",
-                "--no-fund",
-                "--prefix",
-                str(building),
-                f"{package}@{version}",
-            ],
+            ["install", "--ignore-scripts", "--no-audit", "--no-fund", f"{package}@{version}"],
             f"{package}@{version} cannot be installed",
+            building,
         )
         path = building / program
         if not path.is_file():
@@ -140,10 +137,12 @@ def _install(package: str, version: str, program: str, entry: Path) -> None:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _npm(arguments: list[str], what: str) -> str:
+def _npm(arguments: list[str], what: str, folder: Path | None = None) -> str:
     npm = shutil.which("npm")
     if npm is None:
         raise RuntimeUnavailableError(f"{what}: npm is not on PATH; install Node.js with npm, then run this again")
+    if folder is not None:
+        sys.stderr.write(f"npm {' '.join(arguments)}\n")
     try:
         done = subprocess.run(
             [npm, *arguments],
@@ -151,6 +150,7 @@ def _npm(arguments: list[str], what: str) -> str:
             text=True,
             timeout=INSTALL_SECONDS,
             stdin=subprocess.DEVNULL,
+            cwd=folder,
             env={**os.environ, "npm_config_update_notifier": "false", "npm_config_loglevel": "error"},
             check=False,
         )

@@ -87,6 +87,15 @@ def test_a_red_run_says_what_was_expected_and_how_to_reproduce_it(crashcart: Cra
     assert (cell["outcome"], cell["unmet"], cell["as_expected"]) == ("fail", ["requests.count"], False)
 
 
+def test_a_scenario_alone_fills_no_cell_of_the_coverage(crashcart: Crashcart, tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "hi.yaml", SAY_HI.replace("REQUESTS", "1").replace("request.say-hi", "loop.max-turns-terminal")
+    )
+    assert crashcart("run", path).returncode == 0
+    assert [row.probe for row in Store(tmp_path / "store").rows()] == [None]
+    assert not any(line.endswith("pass") for line in crashcart("coverage").stdout.splitlines())
+
+
 def test_a_runtime_that_never_ends_is_inconclusive_and_says_what_was_last_seen(
     crashcart: Crashcart, tmp_path: Path
 ) -> None:

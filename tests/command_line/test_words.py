@@ -90,3 +90,26 @@ def test_no_npm_is_said_in_one_line(crashcart: Crashcart) -> None:
         "crashcart: @anthropic-ai/claude-code@2.1.235 cannot be installed: npm is not on PATH; "
         "install Node.js with npm, then run this again\n"
     )
+
+
+def test_two_scenarios_of_one_id_are_refused(crashcart: Crashcart, tmp_path: Path) -> None:
+    text = (SCENARIOS / "request" / "bad-request.yaml").read_text()
+    for name in ("one.yaml", "two.yaml"):
+        (tmp_path / name).write_text(text)
+    done = crashcart("run", "one.yaml", "two.yaml")
+    assert done.returncode == 2
+    assert "two.yaml and one.yaml have one id, 'request.bad-request'" in done.stderr
+    assert crashcart("check", ".").stdout.count("is valid") == 2
+
+
+def test_a_store_without_runs_says_what_to_do(crashcart: Crashcart, tmp_path: Path) -> None:
+    done = crashcart("show")
+    assert (done.returncode, done.stdout) == (0, f"no runs yet in {tmp_path / 'store'}; run: crashcart run\n")
+
+
+def test_the_version_is_told(crashcart: Crashcart) -> None:
+    assert crashcart("--version").stdout == "crashcart 0.1.0\n"
+
+
+def test_jobs_that_are_no_number_are_said(crashcart: Crashcart) -> None:
+    assert "expected a number of at least 1, found x" in crashcart("run", "--jobs", "x").stderr

@@ -33,7 +33,9 @@ mode = open({mode!r}).read()
 if arguments[0] == "view":
     print({{"one": '"1.0.0"', "garbage": "<html>"}}.get(mode, '["1.0.0", "1.1.0"]'))
     sys.exit(0)
-prefix = arguments[arguments.index("--prefix") + 1]
+assert "--prefix" not in arguments, "it hides the machine's own npm configuration"
+prefix = os.getcwd()
+assert os.listdir(prefix) == ["package.json"]
 if mode == "no such version":
     sys.stderr.write("npm error code ETARGET\\nnpm error notarget No matching version found for agent@9.9.9.\\n")
     sys.exit(1)
@@ -150,7 +152,7 @@ def test_a_failed_install_says_why_and_leaves_nothing(mode: str, fake: FakeNpm, 
 def test_only_an_exact_version_has_a_place_in_the_cache(version: str, fake: FakeNpm, tmp_path: Path) -> None:
     assert problem(tmp_path / "cache", version) == (
         f"@scope/agent@{version}: '{version}' is no exact version, such as 1.2.3; "
-        "the versions that there are: crashcart runtimes versions"
+        "the versions that there are: crashcart runtimes versions NAME"
     )
     assert fake.calls == []
 

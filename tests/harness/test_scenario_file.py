@@ -59,6 +59,10 @@ ONE = HEAD + "prompt: Go.\n" + SAY  # seven lines; the next one is line 8
 BROKEN: dict[str, tuple[str, str]] = {
     "empty": ("", "s.yaml:1: expected scenario as a mapping, found nothing"),
     "not a mapping": ("- a\n", "s.yaml:1: expected scenario as a mapping, found a list"),
+    "crash by a signal that ends nothing": (
+        HEAD + "prompt: Go.\nmodel: {main: [{say: Hi.}]}\ncrash: {at: request.received, signal: SIGSTOP}\n",
+        "s.yaml:6: unknown signal 'SIGSTOP'",
+    ),
     "crash before a mode can strike": (
         HEAD
         + "prompt: Go.\nmodel: {main: [{call: deploy}]}\ntools: {deploy: {mode: error_after_commit}}\n"
