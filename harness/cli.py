@@ -202,7 +202,8 @@ def run_command(options: argparse.Namespace) -> int:
         console.print()
         console.print(table.totals(results, time.monotonic() - started))
         if shutil.which("crashcart") is None and any(result.outcome is not Outcome.PASS for result in results):
-            console.print("crashcart is not on PATH here; for the commands above, first: . .venv/bin/activate")
+            hint = "crashcart is not on PATH here; for the commands above, first: . .venv/bin/activate"
+            console.print(hint, soft_wrap=True)
     for weaker in sorted(
         {evidence.environment["weaker"] for result in results for evidence in result.evidences} - {""}
     ):

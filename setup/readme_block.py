@@ -25,6 +25,7 @@ def main() -> int:
     command = [*shlex.split(found["command"]), "--no-print-directory"]
     done = subprocess.run(command, cwd=page.parent, capture_output=True, text=True, check=False)
     lines = [line.rstrip() for line in re.sub(r"\n\n+", "\n\n", done.stdout).strip().splitlines()]
+    lines = [line for line in lines if not line.startswith("crashcart is not on PATH")]  # true of one shell only
     output = "\n".join(lines) + "\n"
     page.write_text(text[: found.start()] + f"$ {found['command']}\n{output}" + text[found.end() :], encoding="utf-8")
     return 0
