@@ -6,8 +6,9 @@ dialect and to the server.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 STOP_REASONS = (
@@ -24,9 +25,10 @@ STOP_REASONS = (
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Visible text."""
+    """Visible text; citations are the dialect's own objects, passed through where it has them."""
 
     text: str
+    citations: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +40,45 @@ class Thinking:
 
 
 @dataclass(frozen=True, slots=True)
+class RedactedThinking:
+    """Reasoning that only the provider can read; ``data`` comes back unchanged or is refused."""
+
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A request to run a tool; ``id`` is filled in when the step is played where the script gives none."""
+    """A request to run a tool.
+
+    Attributes:
+        name: The tool.
+        input: Its arguments.
+        id: Filled in when the step is played where the script gives none.
+        arguments: Text sent where the JSON of ``input`` belongs, valid or not.
+        split_at: Character positions of the arguments' text at which a stream begins a new piece; the dialect's own
+            pieces where it is nothing. A dialect that sends arguments whole has no pieces.
+    """
 
     name: str
     input: Mapping[str, Any] = field(default_factory=dict)
     id: str | None = None
+    arguments: str | None = None
+    split_at: tuple[int, ...] | None = None
+
+    @property
+    def arguments_text(self) -> str:
+        """The arguments as the text that a stream carries."""
+        return json.dumps(self.input, ensure_ascii=False) if self.arguments is None else self.arguments
 
 
-Block: TypeAlias = Text | Thinking | ToolUse
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A block in the words of one dialect, passed through unchanged: server-side tools and their results."""
+
+    content: Mapping[str, Any]
+
+
+Block: TypeAlias = Text | Thinking | RedactedThinking | ToolUse | Opaque
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +93,21 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer of the model; ``model`` is the serving model where it differs from the one asked for."""
+    """One answer of the model.
+
+    Attributes:
+        blocks: What it says, in order.
+        stop_reason: A word of ``STOP_REASONS``; each dialect has its own table from these words to its own.
+        usage: The counts, or nothing where the reply leaves them out altogether.
+        model: The serving model where it differs from the one asked for.
+        stop_sequence: The sequence that ended the reply, where one did.
+    """
 
     blocks: tuple[Block, ...]
     stop_reason: str
-    usage: Usage = Usage()
+    usage: Usage | None = Usage()
     model: str | None = None
+    stop_sequence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +115,14 @@ class ErrorReply:
     """An answer that is an error: an HTTP status with the dialect's error body.
 
     Attributes:
-        status: HTTP status code.
+        status: HTTP status code; a dialect that has another status for the same ``word`` sends its own.
         type: The error's type word, as the provider writes it.
         message: The error's text; ``{model}``, ``{tokens}`` and ``{window_tokens}`` are filled in from the request.
         headers: Headers beside the dialect's own, in order.
         body: Raw text sent instead of the dialect's error body.
         content_type: Content type sent instead of the dialect's own.
+        word: The one-word step it came from, a key of ``ERROR_WORDS``; each dialect has its own status, type and text
+            for it.
     """
 
     status: int
@@ -88,6 +131,7 @@ class ErrorReply:
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
     content_type: str | None = None
+    word: str | None = None
 
 
 ERROR_TYPES: Mapping[int, str] = {
@@ -107,7 +151,7 @@ ERROR_TYPES: Mapping[int, str] = {
 
 PROMPT_TOO_LONG = "prompt is too long: {tokens} tokens > {window_tokens} maximum"
 
-ERROR_WORDS: Mapping[str, ErrorReply] = {
+_MESSAGES_ERRORS: Mapping[str, ErrorReply] = {
     "overloaded": ErrorReply(529, "overloaded_error", "Overloaded"),
     "rate_limited": ErrorReply(429, "rate_limit_error", "This request would exceed your account's rate limit."),
     "server_error": ErrorReply(500, "api_error", "Internal server error"),
@@ -120,7 +164,9 @@ ERROR_WORDS: Mapping[str, ErrorReply] = {
     "prompt_too_long": ErrorReply(400, "invalid_request_error", PROMPT_TOO_LONG),
     "request_too_large": ErrorReply(413, "request_too_large", "Request exceeds the maximum size"),
 }
-"""The one-word steps of a script, and the error each one is."""
+
+ERROR_WORDS: Mapping[str, ErrorReply] = {word: replace(error, word=word) for word, error in _MESSAGES_ERRORS.items()}
+"""The one-word steps of a script, and the error each one is in the words of the Messages API."""
 
 
 def error_type(status: int) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from fake_provider.replies import Text, Thinking, ToolUse
+from fake_provider.replies import RedactedThinking, Text, Thinking, ToolUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class OtherBlock:
     type: str
 
 
-RequestBlock: TypeAlias = Text | Thinking | ToolUse | ToolResult | OtherBlock
+RequestBlock: TypeAlias = Text | Thinking | RedactedThinking | ToolUse | ToolResult | OtherBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ class Message:
 class ModelRequest:
     """A request for a reply of the model; ``estimated_tokens`` follows the dialect's counting rule."""
 
+    dialect: str
     path: str
     headers: Mapping[str, str]
     model: str

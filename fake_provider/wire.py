@@ -5,40 +5,131 @@ A dialect makes frames, a fault turns frames into actions, and the server alone 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import TypeAlias
+from typing import Literal, TypeAlias
+
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+
+PLACES: Mapping[str, str] = {
+    "start": "the first event of a streamed reply",
+    "content": "an event that carries text, thinking or a part of a tool call",
+    "text": "a piece of visible text",
+    "thinking": "a piece of reasoning",
+    "tool_start": "the event that names the tool",
+    "tool_arguments": "a piece of a tool call's arguments",
+    "tool_end": "the event after which a tool call is complete",
+    "ping": "an event that only says that the stream is alive",
+    "stop": "the event that holds the stop reason",
+    "usage": "the event that holds the final token counts",
+    "terminal": "the event after which the protocol says that the stream is over",
+    "body": "the whole body of a reply that is not streamed",
+}
+"""Places in a reply that every dialect has in some form, so that one fault can be said for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One event of a stream, encoded.
+    """One event of a stream, or the body of a reply that is not streamed, encoded.
 
     Attributes:
-        name: The event's name, by which faults and holds find it.
+        name: The event's name in its dialect, by which faults and holds find it.
         payload: Its bytes, without any HTTP framing.
         fixed: Whether its length is the same for every request, so that a byte position in it can be judged when the
             script is loaded.
+        places: The words of ``PLACES`` that apply to it; faults and holds find it by these too.
     """
 
     name: str
     payload: bytes
     fixed: bool = True
+    places: tuple[str, ...] = ()
+
+    def is_at(self, event: str) -> bool:
+        """Whether the word names this frame, by its name or by a place."""
+        return event == self.name or event in self.places
+
+
+Transfer: TypeAlias = Literal["chunked", "length", "until_close"]
+"""How the end of a body is known: chunks, a content-length, or the end of the connection (RFC 9112, section 6)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drip:
+    """Send only ``bytes_each`` bytes, then nothing for ``seconds``, and so on."""
+
+    bytes_each: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class SendHead:
-    """Send the status line and the headers of the reply."""
+    """Send the status line and the headers of the reply.
+
+    Attributes:
+        status: HTTP status code.
+        headers: Names and values in order, without those of the transfer.
+        transfer: How the body's end is known.
+        length: The content-length stated, for ``transfer`` ``length`` only.
+        version: The HTTP version of the status line.
+        close: Say ``connection: close`` even to a client that would keep the connection.
+        drip: Send it in small pieces.
+    """
+
+    status: int
+    headers: Headers
+    transfer: Transfer
+    length: int | None = None
+    version: str = "1.1"
+    close: bool = False
+    drip: Drip | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send bytes of one event; ``complete`` is false where the event is cut short."""
+    """Send bytes of one event, framed as the head said.
+
+    Attributes:
+        event: The frame's name.
+        payload: The bytes.
+        complete: False where the event is cut short.
+        places: The frame's places.
+        drip: Send it in small pieces.
+    """
 
     event: str
     payload: bytes
     complete: bool = True
+    places: tuple[str, ...] = ()
+    drip: Drip | None = None
+
+    @classmethod
+    def whole(cls, frame: Frame) -> Send:
+        """Return the sending of a whole frame."""
+        return cls(frame.name, frame.payload, places=frame.places)
+
+
+@dataclass(frozen=True, slots=True)
+class SendRaw:
+    """Send bytes as they are, outside of any framing."""
+
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SendFill:
+    """Send ``pieces`` times the same bytes, each framed as the head said, never more than one piece in memory."""
+
+    event: str
+    payload: bytes
+    pieces: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Hand over what was sent so far, as a write of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +139,14 @@ class SendEnd:
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """Everything before this has left and been acknowledged by the peer's kernel: the fault strikes now."""
+    """Everything before this has left and been acknowledged by the peer's kernel: the fault strikes now.
+
+    ``abrupt`` does not wait for the acknowledgement: what the peer has not read yet may be lost.
+    """
 
     kind: str
     detail: str
+    abrupt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +167,29 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
+class Refuse:
+    """Take no new connection for a time, in seconds.
+
+    Attributes:
+        seconds: How long.
+        how: ``refused``: the listening socket is closed, so that a new connection is refused. ``full``: it stays open with
+            a full queue, so that a new connection is neither taken nor refused.
+    """
+
+    seconds: float
+    how: Literal["refused", "full"]
+
+
+@dataclass(frozen=True, slots=True)
 class HoldHere:
     """Withhold the rest until the hold at this index of the server's list is released, or the client leaves."""
 
     hold: int
 
 
-Action: TypeAlias = SendHead | Send | SendEnd | Fired | Pause | Close | Reset | HoldHere
+Action: TypeAlias = (
+    SendHead | Send | SendRaw | SendFill | Flush | SendEnd | Fired | Pause | Close | Reset | Refuse | HoldHere
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +197,54 @@ class PlainReply:
     """A reply that is not streamed: status, headers in order, and a whole body."""
 
     status: int
-    headers: tuple[tuple[str, str], ...]
+    headers: Headers
     body: bytes
 
 
-def plain_actions(frames: Iterable[Frame]) -> tuple[Action, ...]:
-    """Return the actions of a reply that nothing disturbs."""
-    return (SendHead(), *(Send(frame.name, frame.payload) for frame in frames), SendEnd())
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A reply as it would leave undisturbed: what a wire fault rewrites into actions.
+
+    Attributes:
+        status: HTTP status code.
+        headers: Names and values in order, without those of the transfer.
+        frames: Its events; a reply that is not streamed is one frame ``body``.
+        streamed: Whether the frames are events.
+        transfer: How the body's end is known to this client: never ``chunked`` for HTTP/1.0.
+    """
+
+    status: int
+    headers: Headers
+    frames: tuple[Frame, ...]
+    streamed: bool
+    transfer: Transfer
+
+    @property
+    def body_bytes(self) -> int:
+        """The size of the body without its framing."""
+        return sum(len(frame.payload) for frame in self.frames)
+
+    def head(self) -> SendHead:
+        """Return the sending of the head."""
+        length = self.body_bytes if self.transfer == "length" else None
+        return SendHead(self.status, self.headers, self.transfer, length)
+
+    def actions(self) -> tuple[Action, ...]:
+        """Return the actions of this reply when nothing disturbs it."""
+        return (self.head(), *(Send.whole(frame) for frame in self.frames), SendEnd())
+
+    @classmethod
+    def of_plain(cls, plain: PlainReply) -> Draft:
+        """Return the draft of a reply that is not streamed."""
+        body = Frame("body", plain.body, fixed=False, places=("body",))
+        return cls(plain.status, plain.headers, (body,), streamed=False, transfer="length")
 
 
 def with_hold(actions: Sequence[Action], hold: int, event: str, nth: int) -> tuple[Action, ...] | None:
     """Return the actions with a hold right after the nth complete event of a name, or nothing if there is none."""
     seen = 0
     for index, action in enumerate(actions):
-        if isinstance(action, Send) and action.event == event and action.complete:
+        if isinstance(action, Send) and action.complete and (action.event == event or event in action.places):
             seen += 1
             if seen == nth:
                 return (*actions[: index + 1], HoldHere(hold), *actions[index + 1 :])
@@ -121,11 +266,11 @@ LAST_CHUNK = b"0\r\n\r\n"
 _EXTRA_REASONS = {529: "Overloaded"}
 
 
-def head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
+def head(status: int, headers: Iterable[tuple[str, str]], version: str = "1.1") -> bytes:
     """Encode a status line and headers (RFC 9112, sections 4 and 5)."""
     try:
         reason = HTTPStatus(status).phrase
     except ValueError:
         reason = _EXTRA_REASONS.get(status, "")
-    lines = [f"HTTP/1.1 {status} {reason}", *(f"{name}: {value}" for name, value in headers)]
+    lines = [f"HTTP/{version} {status} {reason}", *(f"{name}: {value}" for name, value in headers)]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

@@ -7,11 +7,12 @@ or a clock. Everything else in this package reaches a protocol through ``Dialect
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from fake_provider.dialects.anthropic_messages import AnthropicMessages
 from fake_provider.dialects.problems import Problem, RefusedRequestError
+from fake_provider.limits import Limits
 from fake_provider.replies import ErrorReply, Reply
 from fake_provider.requests import ModelRequest, Received
 from fake_provider.wire import Frame, PlainReply
@@ -21,22 +22,42 @@ __all__ = ["DIALECTS", "DIALECT_DEFAULT", "Dialect", "Problem", "RefusedRequestE
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a reply is served to: the identifiers and the request's facts that its bytes repeat."""
+    """What a reply is served to: the identifiers and the request's facts that its bytes repeat.
+
+    Attributes:
+        message_id: The reply's own identifier, from ``Dialect.message_id``.
+        request_id: The identifier that goes into a header, from ``Dialect.request_id``.
+        model: The model asked for.
+        input_tokens: The request's size by the dialect's counting rule.
+        window_tokens: The context window.
+        body: The request's decoded body, for what a reply repeats of it.
+        limits: What the rate-limit headers say.
+    """
 
     message_id: str
     request_id: str
     model: str
     input_tokens: int
     window_tokens: int
+    body: Mapping[str, Any] = field(default_factory=dict)
+    limits: Limits = Limits()
 
 
 class Dialect(Protocol):
-    """One wire protocol."""
+    """One wire protocol. Pure: no sockets, no time, no chance; the same arguments give the same bytes."""
 
     name: str
+    error_types: tuple[str, ...]
+    """The types an error event inside a stream can have, the overload first."""
+
+    def claims(self, received: Received) -> bool:
+        """Whether this request speaks this protocol: by its path, and where two share a path, by its headers."""
 
     def is_model_request(self, received: Received) -> bool:
         """Whether this request asks for a reply of the model; everything else is a side request."""
+
+    def unauthenticated(self, received: Received) -> ErrorReply | None:
+        """Return the error for a request without a key, or nothing where one is there; its value never matters."""
 
     def side_reply(self, received: Received, request_id: str) -> PlainReply:
         """Answer a side request: the endpoints that clients call around a conversation, or a 404 or 405."""
@@ -51,8 +72,14 @@ class Dialect(Protocol):
     def problems(self, request: ModelRequest, window_tokens: int) -> tuple[Problem, ...]:
         """Return everything for which the real API would refuse the conversation, in the order of its rules."""
 
+    def refusal(self, problem: Problem, served: Served) -> PlainReply:
+        """Encode the refusal of a request."""
+
+    def unsayable(self, reply: Reply) -> str | None:
+        """Return why a reply cannot be said in this dialect, or nothing if it can."""
+
     def frames(self, reply: Reply, served: Served) -> tuple[Frame, ...]:
-        """Encode a streamed reply, event by event."""
+        """Encode a streamed reply, event by event; each frame names its places."""
 
     def stream_headers(self, served: Served) -> tuple[tuple[str, str], ...]:
         """Return the headers of a streamed reply, without those of the transfer."""
@@ -61,10 +88,25 @@ class Dialect(Protocol):
         """Encode a reply that is not streamed."""
 
     def error(self, error: ErrorReply, served: Served) -> PlainReply:
-        """Encode an error status."""
+        """Encode an error status; an error with a ``word`` is the dialect's own for it."""
 
     def error_frame(self, error_type: str, message: str) -> Frame:
         """Encode an error event inside a stream."""
+
+    def unknown_frame(self) -> Frame:
+        """Encode a well-formed event of a type that no client knows."""
+
+    def ping_frame(self) -> Frame:
+        """Encode an event that only says that the stream is alive; an SSE comment where the dialect has none."""
+
+    def message_id(self, lane: int, number: int) -> str:
+        """Return the identifier of a lane's nth reply; always of the same length."""
+
+    def call_id(self, lane: int, number: int) -> str:
+        """Return the identifier of a lane's nth tool call; always of the same length."""
+
+    def request_id(self, number: int) -> str:
+        """Return the identifier of the nth request; always of the same length."""
 
 
 DIALECT_DEFAULT = "anthropic_messages"

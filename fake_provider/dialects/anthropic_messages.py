@@ -9,7 +9,6 @@ empty delta and then deltas of ``JSON_PIECE_CHARACTERS``, so that "inside a tool
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,18 @@ from fake_provider.dialects.anthropic_rules import (
     signature_of,
 )
 from fake_provider.dialects.problems import Problem, RefusedRequestError
-from fake_provider.replies import Block, ErrorReply, Reply, Text, Thinking, ToolUse, Usage
+from fake_provider.replies import (
+    Block,
+    ErrorReply,
+    Opaque,
+    RedactedThinking,
+    Reply,
+    Text,
+    Thinking,
+    ToolUse,
+    Usage,
+    error_type,
+)
 from fake_provider.requests import (
     Message,
     ModelRequest,
@@ -59,6 +69,47 @@ class AnthropicMessages:
     """The dialect's register entry; see ``fake_provider.dialects.Dialect`` for each method's contract."""
 
     name = "anthropic_messages"
+    error_types: tuple[str, ...] = ("overloaded_error", "api_error", "rate_limit_error", "timeout_error", "invalid_request_error")
+
+    def claims(self, received: Received) -> bool:
+        """Whether the path is one of the Messages API's; ``/v1/models`` is, when the version header is there."""
+        if received.path == "/v1/models":
+            return "anthropic-version" in received.headers
+        return received.path in _SIDE_ENDPOINTS
+
+    def unauthenticated(self, received: Received) -> ErrorReply | None:
+        """Ask for ``x-api-key`` or a bearer token, except on ``/api/hello``."""
+        if received.path == "/api/hello" or {"x-api-key", "authorization"} & received.headers.keys():
+            return None
+        return ErrorReply(401, "authentication_error", "x-api-key header is required")
+
+    def refusal(self, problem: Problem, served: Served) -> PlainReply:
+        """Encode a refusal."""
+        return _error_reply(problem.status, error_type(problem.status), problem.message, served.request_id)
+
+    def unsayable(self, reply: Reply) -> str | None:
+        """Return nothing: the neutral model is this API's."""
+        return None
+
+    def unknown_frame(self) -> Frame:
+        """Encode an event of a type that does not exist."""
+        return _frame({"type": "crashcart_unknown", "value": 1})
+
+    def ping_frame(self) -> Frame:
+        """Encode a ping."""
+        return _frame({"type": "ping"}, places=("ping",))
+
+    def message_id(self, lane: int, number: int) -> str:
+        """Return ``msg_`` and 24 digits."""
+        return f"msg_{lane:02d}{number:022d}"
+
+    def call_id(self, lane: int, number: int) -> str:
+        """Return ``toolu_`` and 24 digits."""
+        return f"toolu_{lane:02d}{number:022d}"
+
+    def request_id(self, number: int) -> str:
+        """Return ``req_`` and 24 digits."""
+        return f"req_{number:024d}"
 
     def is_model_request(self, received: Received) -> bool:
         """Whether this is a ``POST /v1/messages``."""
@@ -87,6 +138,7 @@ class AnthropicMessages:
         if problems:
             raise RefusedRequestError(problems)
         return ModelRequest(
+            dialect=self.name,
             path=received.path,
             headers=received.headers,
             model=body["model"],
@@ -117,18 +169,18 @@ class AnthropicMessages:
             "message": _message(reply, served, [], None, {**usage, "output_tokens": 1}),
         }
         blocks = [frame for index, block in enumerate(reply.blocks) for frame in _block_frames(index, block)]
-        ping = _frame({"type": "ping"})
         ending = (
             _frame(
                 {
                     "type": "message_delta",
                     "delta": {"stop_reason": reply.stop_reason, "stop_sequence": None},
                     "usage": {"output_tokens": usage["output_tokens"]},
-                }
+                },
+                places=("stop", "usage"),
             ),
-            _frame({"type": "message_stop"}),
+            _frame({"type": "message_stop"}, places=("terminal",)),
         )
-        return (_frame(start, fixed=False), *blocks[:1], ping, *blocks[1:], *ending)
+        return (_frame(start, fixed=False, places=("start",)), *blocks[:1], self.ping_frame(), *blocks[1:], *ending)
 
     def stream_headers(self, served: Served) -> tuple[tuple[str, str], ...]:
         """Return the headers of an event stream."""
@@ -165,9 +217,9 @@ def _encode(value: Any) -> bytes:
     return msgspec.json.encode(value)
 
 
-def _frame(event: Mapping[str, Any], *, fixed: bool = True) -> Frame:
+def _frame(event: Mapping[str, Any], *, fixed: bool = True, places: tuple[str, ...] = ()) -> Frame:
     name = str(event["type"])
-    return Frame(name, b"event: %b\ndata: %b\n\n" % (name.encode("ascii"), _encode(event)), fixed)
+    return Frame(name, b"event: %b\ndata: %b\n\n" % (name.encode("ascii"), _encode(event)), fixed, places)
 
 
 def _pieces(text: str, size: int) -> Iterator[str]:
@@ -176,7 +228,16 @@ def _pieces(text: str, size: int) -> Iterator[str]:
 
 
 def _delta(index: int, kind: str, key: str, value: str) -> Frame:
-    return _frame({"type": "content_block_delta", "index": index, "delta": {"type": kind, key: value}})
+    places = ("content", _DELTA_PLACES[kind])
+    return _frame({"type": "content_block_delta", "index": index, "delta": {"type": kind, key: value}}, places=places)
+
+
+_DELTA_PLACES = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "thinking",
+    "input_json_delta": "tool_arguments",
+}
 
 
 def _signature(block: Thinking) -> str:
@@ -185,7 +246,7 @@ def _signature(block: Thinking) -> str:
 
 def _block_frames(index: int, block: Block) -> Iterator[Frame]:
     match block:
-        case Text(text):
+        case Text(text=text):
             empty: dict[str, Any] = {"type": "text", "text": ""}
             deltas = [_delta(index, "text_delta", "text", piece) for piece in _pieces(text, TEXT_PIECE_CHARACTERS)]
         case Thinking(thinking):
@@ -194,23 +255,29 @@ def _block_frames(index: int, block: Block) -> Iterator[Frame]:
                 _delta(index, "thinking_delta", "thinking", piece) for piece in _pieces(thinking, TEXT_PIECE_CHARACTERS)
             ]
             deltas.append(_delta(index, "signature_delta", "signature", _signature(block)))
-        case ToolUse(name, arguments, call_id):
+        case ToolUse(name=name, id=call_id):
             empty = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
-            pieces = ["", *_pieces(json.dumps(arguments, ensure_ascii=False), JSON_PIECE_CHARACTERS)]
+            pieces = ["", *_pieces(block.arguments_text, JSON_PIECE_CHARACTERS)]
             deltas = [_delta(index, "input_json_delta", "partial_json", piece) for piece in pieces]
-    yield _frame({"type": "content_block_start", "index": index, "content_block": empty})
+        case RedactedThinking() | Opaque():
+            raise NotImplementedError
+    tool = isinstance(block, ToolUse)
+    start_places = ("content", "tool_start") if tool else ()
+    yield _frame({"type": "content_block_start", "index": index, "content_block": empty}, places=start_places)
     yield from deltas
-    yield _frame({"type": "content_block_stop", "index": index})
+    yield _frame({"type": "content_block_stop", "index": index}, places=("tool_end",) if tool else ())
 
 
 def _whole_block(block: Block) -> dict[str, Any]:
     match block:
-        case Text(text):
+        case Text(text=text):
             return {"type": "text", "text": text}
         case Thinking(thinking):
             return {"type": "thinking", "thinking": thinking, "signature": _signature(block)}
-        case ToolUse(name, arguments, call_id):
+        case ToolUse(name=name, input=arguments, id=call_id):
             return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+        case RedactedThinking() | Opaque():
+            raise NotImplementedError
 
 
 def _message(reply: Reply, served: Served, content: list[Any], stop: str | None, usage: Any) -> dict[str, Any]:
@@ -227,7 +294,7 @@ def _message(reply: Reply, served: Served, content: list[Any], stop: str | None,
 
 
 def _usage(reply: Reply, served: Served) -> dict[str, int]:
-    usage: Usage = reply.usage
+    usage = reply.usage or Usage()
     output = usage.output_tokens
     if output is None:
         output = max(1, -(-sum(len(_encode(_whole_block(block))) for block in reply.blocks) // 4))

@@ -7,10 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One reason to refuse a request: the rule's name, and the message the real API gives."""
+    """One reason to refuse a request.
+
+    Attributes:
+        rule: The rule's name in this project.
+        message: The message the real API gives.
+        status: The HTTP status it gives.
+        code: The machine-readable code beside the message, in dialects that have one.
+        param: The field that the message is about, in dialects that name it.
+    """
 
     rule: str
     message: str
+    status: int = 400
+    code: str | None = None
+    param: str | None = None
 
 
 class RefusedRequestError(Exception):

@@ -19,20 +19,38 @@ from fake_provider.wire import Action, Frame
 
 __all__ = ["FAULTS", "Fault", "FaultKind", "read_fault"]
 
-ErrorFrame: TypeAlias = Callable[[str, str], Frame]
 
+class ReplyFault(Protocol):
+    """A fault in what the model says: it rewrites the neutral reply, before any dialect encodes it.
 
-class Fault(Protocol):
-    """One fault, declared by a step."""
+    It counts as fired once the whole reply has left and the peer's kernel has acknowledged it.
+    """
 
     kind: ClassVar[str]
-    needs_stream: ClassVar[bool]
 
-    def unreachable(self, frames: Sequence[Frame]) -> str | None:
-        """Return why the fault cannot strike in these frames, or nothing if it can."""
+    def unsayable(self, reply: Reply) -> str | None:
+        """Return why the fault does not fit this reply, or nothing if it does."""
 
-    def rewrite(self, frames: Sequence[Frame], error_frame: ErrorFrame) -> tuple[Action, ...]:
-        """Return what happens on the wire; only called where ``unreachable`` returned nothing."""
+    def reshape(self, reply: Reply) -> Reply:
+        """Return the reply with the fault in it; only called where ``unsayable`` returned nothing."""
+
+
+class WireFault(Protocol):
+    """A fault on the wire: it rewrites a draft into actions."""
+
+    kind: ClassVar[str]
+
+    def unreachable(self, draft: Draft) -> str | None:
+        """Return why the fault cannot strike in this draft, or nothing if it can."""
+
+    def strike(self, draft: Draft, dialect: Dialect) -> tuple[Action, ...]:
+        """Return what happens on the wire, with one ``Fired`` at its place.
+
+        Only called where ``unreachable`` returned nothing.
+        """
+
+
+Fault: TypeAlias = ReplyFault | WireFault
 
 
 class FaultKind(Protocol):
