@@ -1,13 +1,17 @@
 """What arrived, what left, when, and what the client did: an append-only list of frozen entries.
 
-The journal is a witness. It records and tells listeners; it never decides, and nothing in it is changed or removed.
+The journal is a witness. It records and tells listeners; it never decides, and nothing in it is changed. It holds
+everything, unless it is told to keep only the newest entries; the counts are of everything in any case.
 Entries encode with msgspec, one JSON object each, with the entry's name under ``entry``.
 """
 
 from __future__ import annotations
 
+import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -50,11 +54,13 @@ class RequestReceived(Entry, frozen=True, kw_only=True):
         step: The label of the step that answers it; nothing where no step does.
         method: The verb.
         path: The path without its query.
+        query: What stood behind the question mark, keys redacted.
         headers: Names in lower case, keys redacted.
         body: The decoded JSON, or the text where it is none.
         model: The model asked for, where it was decoded.
         stream: Whether a stream was asked for.
         side: Whether it is a side request, outside any lane.
+        dialect: The dialect that claimed it; nothing where none did.
     """
 
     request: int
@@ -63,11 +69,27 @@ class RequestReceived(Entry, frozen=True, kw_only=True):
     step: str | None
     method: str
     path: str
+    query: str = ""
     headers: Mapping[str, str]
     body: Any
     model: str | None
     stream: bool
     side: bool
+    dialect: str | None = None
+
+
+class RequestMismatch(Entry, frozen=True, kw_only=True):
+    """The request is not what the step that answers it expects; it is answered all the same.
+
+    Attributes:
+        request: The request's number.
+        step: The step's label.
+        differences: One sentence each: what was expected, what was found.
+    """
+
+    request: int
+    step: str
+    differences: tuple[str, ...]
 
 
 class RequestRefused(Entry, frozen=True, kw_only=True):
@@ -164,6 +186,29 @@ class ClientLeft(Entry, frozen=True, kw_only=True):
     bytes_sent: int
 
 
+class ConnectionsRefused(Entry, frozen=True, kw_only=True):
+    """From now on no new connection is taken.
+
+    Attributes:
+        how: ``refused`` or ``full``; see ``wire.Refuse``.
+        seconds: For how long, in scripted seconds.
+    """
+
+    how: str
+    seconds: float
+
+
+class ConnectionsTaken(Entry, frozen=True, kw_only=True):
+    """New connections are taken again."""
+
+
+class HandshakeFailed(Entry, frozen=True, kw_only=True):
+    """A client that connected did not finish the TLS handshake; with a bad certificate that is what it should do."""
+
+    certificate: str
+    reason: str
+
+
 class GarbageReceived(Entry, frozen=True, kw_only=True):
     """What arrived is not an HTTP request, or is half of one."""
 
@@ -175,6 +220,7 @@ AnyEntry = (
     ConnectionOpened
     | ConnectionClosed
     | RequestReceived
+    | RequestMismatch
     | RequestRefused
     | UnexpectedRequest
     | ReplyStarted
@@ -185,6 +231,9 @@ AnyEntry = (
     | HoldReleased
     | HoldSkipped
     | ClientLeft
+    | ConnectionsRefused
+    | ConnectionsTaken
+    | HandshakeFailed
     | GarbageReceived
 )
 
@@ -198,11 +247,16 @@ class Journal:
     Args:
         listener: Called with each entry right after it was appended, in the appending thread.
         start_seconds: The ``time.monotonic()`` value that is second 0; now, where none is given.
+        keep: How many of the newest entries are held; all where it is nothing. A provider that runs for days keeps some
+            thousands; a run whose verdict rests on the journal keeps all.
     """
 
-    def __init__(self, listener: Listener | None = None, *, start_seconds: float | None = None) -> None:
+    def __init__(
+        self, listener: Listener | None = None, *, start_seconds: float | None = None, keep: int | None = None
+    ) -> None:
         self.start_seconds = time.monotonic() if start_seconds is None else start_seconds
-        self._entries: list[AnyEntry] = []
+        self._entries: deque[AnyEntry] = deque(maxlen=keep)
+        self._appended = 0
         self._listener = listener
         self._lock = Lock()
 
@@ -214,8 +268,21 @@ class Journal:
         """Append an entry and tell the listener."""
         with self._lock:
             self._entries.append(entry)
+            self._appended += 1
         if self._listener is not None:
             self._listener(entry)
+
+    def clear(self) -> None:
+        """Forget every entry; numbers of requests and connections go on."""
+        with self._lock:
+            self._entries.clear()
+            self._appended = 0
+
+    @property
+    def dropped(self) -> int:
+        """How many entries are not held any more."""
+        with self._lock:
+            return self._appended - len(self._entries)
 
     @property
     def entries(self) -> tuple[AnyEntry, ...]:
@@ -226,6 +293,12 @@ class Journal:
     def of(self, kind: type[EntryT]) -> tuple[EntryT, ...]:
         """Return all entries of one kind, oldest first."""
         return tuple(entry for entry in self.entries if isinstance(entry, kind))
+
+    def since(self, index: int) -> tuple[AnyEntry, ...]:
+        """Return the entries from the one with this index on, counted from 0 over everything ever appended."""
+        with self._lock:
+            first = self._appended - len(self._entries)
+            return tuple(islice(self._entries, max(0, index - first), None))
 
     def lines(self) -> Iterator[bytes]:
         """Yield each entry as one JSON object, without a newline."""
@@ -248,6 +321,14 @@ def decode_entry(line: bytes) -> AnyEntry:
 
 
 _DECODER: msgspec.json.Decoder[AnyEntry] = msgspec.json.Decoder(AnyEntry)
+
+
+_KEY_IN_QUERY = re.compile(r"(?<![^&?])((?:api_?)?key|access_token)=[^&]*", re.IGNORECASE)
+
+
+def redacted_query(query: str) -> str:
+    """Return a query with the values of keys replaced; Gemini's clients may send their key there."""
+    return _KEY_IN_QUERY.sub(lambda match: f"{match.group(1)}={REDACTED}", query)
 
 
 def redacted(headers: Mapping[str, str]) -> dict[str, str]:

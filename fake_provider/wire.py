@@ -151,9 +151,14 @@ class Fired:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Send nothing for a time, in seconds; ``None`` is until the client leaves."""
+    """Send nothing for a time, in seconds; ``None`` is until the client leaves.
+
+    Where ``every_seconds`` is given, ``ping`` is sent each time so many seconds have passed.
+    """
 
     seconds: float | None
+    every_seconds: float | None = None
+    ping: Send | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
-"""Wire faults, one file a kind: frozen data that rewrites frames into wire actions; and the register of kinds.
+"""Faults, one file a kind: frozen data that rewrites a reply, or a draft into wire actions; and the register of kinds.
 
-A fault is pure. It says whether it can be reached in given frames and what then happens on the wire; it never touches
-a connection and never decides by chance.
+A fault is pure. It says whether it can be reached and what then happens; it never touches a connection and never
+decides by chance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Protocol, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from fake_provider.document import Node, nearest
 from fake_provider.faults.close import CloseFault
@@ -15,11 +15,16 @@ from fake_provider.faults.cut import CutFault
 from fake_provider.faults.error_event import ErrorEventFault
 from fake_provider.faults.reset import ResetFault
 from fake_provider.faults.stall import StallFault
-from fake_provider.wire import Action, Frame
+from fake_provider.replies import Reply
+from fake_provider.wire import Action, Draft
 
-__all__ = ["FAULTS", "Fault", "FaultKind", "read_fault"]
+if TYPE_CHECKING:
+    from fake_provider.dialects import Dialect
+
+__all__ = ["FAULTS", "Fault", "FaultKind", "ReplyFault", "WireFault", "read_fault"]
 
 
+@runtime_checkable
 class ReplyFault(Protocol):
     """A fault in what the model says: it rewrites the neutral reply, before any dialect encodes it.
 
@@ -35,6 +40,7 @@ class ReplyFault(Protocol):
         """Return the reply with the fault in it; only called where ``unsayable`` returned nothing."""
 
 
+@runtime_checkable
 class WireFault(Protocol):
     """A fault on the wire: it rewrites a draft into actions."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
-from fake_provider.wire import Action, Close, Fired, Frame
+from fake_provider.wire import Action, Close, Draft, Fired
 
 if TYPE_CHECKING:
-    from fake_provider.faults import ErrorFrame
+    from fake_provider.dialects import Dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,6 @@ class CloseFault:
     """
 
     kind: ClassVar[str] = "close"
-    needs_stream: ClassVar[bool] = False
 
     @classmethod
     def read(cls, node: Node) -> CloseFault:
@@ -30,10 +28,10 @@ class CloseFault:
         node.fields("close", ())
         return cls()
 
-    def unreachable(self, frames: Sequence[Frame]) -> str | None:
+    def unreachable(self, draft: Draft) -> str | None:
         """Return nothing: every request can be left without an answer."""
         return None
 
-    def rewrite(self, frames: Sequence[Frame], error_frame: ErrorFrame) -> tuple[Action, ...]:
+    def strike(self, draft: Draft, dialect: Dialect) -> tuple[Action, ...]:
         """Close at once."""
         return (Fired(self.kind, "before the first byte"), Close())

@@ -1,17 +1,16 @@
-"""``cut``: the stream ends at a place with a FIN, in the middle of a chunked body."""
+"""``cut``: the reply ends at a place with a FIN, without an end of the body."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
 from fake_provider.faults.point import POINT_KEYS, Point
-from fake_provider.wire import Action, Close, Fired, Frame
+from fake_provider.wire import Action, Close, Draft, Fired
 
 if TYPE_CHECKING:
-    from fake_provider.faults import ErrorFrame
+    from fake_provider.dialects import Dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +22,17 @@ class CutFault:
     """
 
     kind: ClassVar[str] = "cut"
-    needs_stream: ClassVar[bool] = True
     point: Point
 
     @classmethod
     def read(cls, node: Node) -> CutFault:
-        """Read ``{event, nth: 1, byte}``."""
+        """Read ``{event, nth: 1, byte, inside}``."""
         return cls(Point.read(node.fields("cut", POINT_KEYS, ["event"])))
 
-    def unreachable(self, frames: Sequence[Frame]) -> str | None:
+    def unreachable(self, draft: Draft) -> str | None:
         """Return why the place does not exist, or nothing if it does."""
-        return self.point.unreachable(frames)
+        return self.point.unreachable(draft)
 
-    def rewrite(self, frames: Sequence[Frame], error_frame: ErrorFrame) -> tuple[Action, ...]:
+    def strike(self, draft: Draft, dialect: Dialect) -> tuple[Action, ...]:
         """Send up to the place, then close."""
-        return (*self.point.actions_before(frames), Fired(self.kind, str(self.point)), Close())
+        return (*self.point.actions_before(draft), Fired(self.kind, str(self.point)), Close())

@@ -2,52 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
-from fake_provider.faults.point import Point
-from fake_provider.wire import Action, Fired, Frame, Send, SendEnd
+from fake_provider.faults.point import NOTHING, Point
+from fake_provider.wire import Action, Draft, Fired, Send, SendEnd
 
 if TYPE_CHECKING:
-    from fake_provider.faults import ErrorFrame
+    from fake_provider.dialects import Dialect
 
-_MESSAGES = {"overloaded_error": "Overloaded", "api_error": "Internal server error"}
+_MESSAGES: Mapping[str, str] = {"overloaded_error": "Overloaded", "api_error": "Internal server error"}
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorEventFault:
     """Send an error event after an event, then end the body properly.
 
+    ``error_type`` is a type of the dialect; where it is nothing, the dialect's own for an overload.
+
     A client may wrongly conclude that the request succeeded, because the status was 200 and the body ended cleanly; or
     that the error is final, because the status that says "try again" never came (SPEC B6).
     """
 
     kind: ClassVar[str] = "error_event"
-    needs_stream: ClassVar[bool] = True
     point: Point
-    error_type: str = "overloaded_error"
-    message: str = "Overloaded"
+    error_type: str | None = None
+    message: str | None = None
 
     @classmethod
     def read(cls, node: Node) -> ErrorEventFault:
-        """Read ``{event, nth: 1, type: overloaded_error, message}``."""
+        """Read ``{event, nth: 1, type, message}``.
+
+        Raises:
+            DocumentError: The place is before the headers, where nothing is a stream yet.
+        """
         fields = node.fields("error_event", ("event", "nth", "type", "message"), ["event"])
-        error_type = fields["type"].text() if "type" in fields else "overloaded_error"
-        message = fields["message"].text() if "message" in fields else _MESSAGES.get(error_type, error_type)
-        return cls(Point.read(fields), error_type, message)
+        point = Point.read(fields)
+        if point.event == NOTHING:
+            raise fields["event"].error("an error before the headers is a status; write a 'status' step")
+        error_type = fields["type"].text() if "type" in fields else None
+        message = fields["message"].text() if "message" in fields else None
+        return cls(point, error_type, message)
 
-    def unreachable(self, frames: Sequence[Frame]) -> str | None:
+    def unreachable(self, draft: Draft) -> str | None:
         """Return why the place does not exist, or nothing if it does."""
-        return self.point.unreachable(frames)
+        if not draft.streamed:
+            return "the reply is not streamed, so it has no events"
+        return self.point.unreachable(draft)
 
-    def rewrite(self, frames: Sequence[Frame], error_frame: ErrorFrame) -> tuple[Action, ...]:
+    def strike(self, draft: Draft, dialect: Dialect) -> tuple[Action, ...]:
         """Send up to the place, then the error event and the end of the body."""
-        frame = error_frame(self.error_type, self.message)
+        error_type = self.error_type or dialect.error_types[0]
+        frame = dialect.error_frame(error_type, self.message or _MESSAGES.get(error_type, error_type))
         return (
-            *self.point.actions_before(frames),
-            Fired(self.kind, f"{self.error_type} {self.point}"),
-            Send(frame.name, frame.payload),
+            *self.point.actions_before(draft),
+            Fired(self.kind, f"{error_type} {self.point}"),
+            Send.whole(frame),
             SendEnd(),
         )

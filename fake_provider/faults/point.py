@@ -1,4 +1,4 @@
-"""A place in a stream: an event by name and number, and a byte in it. Shared by the faults that strike at a place.
+"""A place in a reply: an event by name and number, and a byte in it. Shared by the faults that strike at a place.
 
 It only finds the place; what happens there is the fault's.
 """
@@ -7,72 +7,154 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 from fake_provider.document import Node
-from fake_provider.wire import Action, Frame, Send, SendHead
+from fake_provider.wire import Action, Draft, Frame, Send, SendRaw
 
-POINT_KEYS = ("event", "nth", "byte")
+POINT_KEYS = ("event", "nth", "byte", "inside")
+
+Inside: TypeAlias = Literal["utf8", "chunk_header"]
+
+NOTHING = "nothing"
+HEAD = "head"
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """After ``byte`` bytes of the nth event of a name; after the whole event where ``byte`` is nothing."""
+    """How far a reply gets.
+
+    Attributes:
+        event: An event's name in its dialect, a word of ``wire.PLACES``, ``nothing`` for the place before the first byte of
+            the reply, or ``head`` for the place right after its headers.
+        nth: Which event of that name, from 1.
+        byte: How many bytes of it leave; the whole event where it is nothing.
+        inside: ``utf8``: it ends after the first byte of the event's first character that has several.
+            ``chunk_header``: it ends inside the size line of the chunk that would carry the event (RFC 9112, section 7.1).
+    """
 
     event: str
     nth: int = 1
     byte: int | None = None
+    inside: Inside | None = None
 
     @classmethod
     def read(cls, fields: Mapping[str, Node]) -> Point:
-        """Read ``event``, ``nth`` and ``byte`` from a fault's settings; ``event`` is required."""
+        """Read ``event``, ``nth``, ``byte`` and ``inside`` from a fault's settings; ``event`` is required.
+
+        Raises:
+            DocumentError: Settings that mean nothing together.
+        """
+        event = fields["event"].text()
+        inside = fields.get("inside")
+        if inside is not None:
+            inside.choice("place inside an event", get_args(Inside))
+        exact = [key for key in ("nth", "byte", "inside") if key in fields]
+        if event in (NOTHING, HEAD) and exact:
+            raise fields[exact[0]].error(f"'{exact[0]}' means nothing beside event '{event}', which is no event")
+        if "byte" in fields and inside is not None:
+            raise inside.error("expected 'byte' or 'inside', found both")
         return cls(
-            event=fields["event"].text(),
+            event=event,
             nth=fields["nth"].integer(minimum=1) if "nth" in fields else 1,
             byte=fields["byte"].integer(minimum=0) if "byte" in fields else None,
+            inside=None if inside is None else _INSIDE[inside.text()],
         )
 
     def index_in(self, frames: Sequence[Frame]) -> int | None:
         """Return the index of the frame, or nothing if there is no such frame."""
-        indices = [index for index, frame in enumerate(frames) if frame.name == self.event]
+        indices = [index for index, frame in enumerate(frames) if frame.is_at(self.event)]
         return indices[self.nth - 1] if len(indices) >= self.nth else None
 
-    def unreachable(self, frames: Sequence[Frame]) -> str | None:
-        """Return why the place does not exist in these frames, or nothing if it does or cannot be judged yet."""
-        index = self.index_in(frames)
+    def unreachable(self, draft: Draft) -> str | None:
+        """Return why the place does not exist in this draft, or nothing if it does or cannot be judged yet."""
+        if self.event in (NOTHING, HEAD):
+            return None
+        index = self.index_in(draft.frames)
         if index is None:
-            count = sum(frame.name == self.event for frame in frames)
-            if count:
-                return f"the reply has {count} '{self.event}' events, so there is no number {self.nth}"
-            names = ", ".join(dict.fromkeys(frame.name for frame in frames))
-            return f"the reply has no event '{self.event}'. Its events: {names}"
-        size = len(frames[index].payload)
-        if self.byte is not None and self.byte > size and frames[index].fixed:
+            return self._missing(draft.frames)
+        frame = draft.frames[index]
+        size = len(frame.payload)
+        if self.byte is not None and self.byte > size and frame.fixed:
             return f"'{self.event}' number {self.nth} is {size} bytes long, so there is no byte {self.byte}"
+        if self.inside == "utf8" and _first_wide(frame.payload) is None and frame.fixed:
+            return f"'{self.event}' number {self.nth} has no character of several bytes"
+        if self.inside == "chunk_header" and draft.transfer != "chunked":
+            return "the reply is not chunked, so it has no chunk header"
         return None
 
-    def actions_before(self, frames: Sequence[Frame]) -> tuple[Action, ...]:
+    def _missing(self, frames: Sequence[Frame]) -> str:
+        count = sum(frame.is_at(self.event) for frame in frames)
+        if count:
+            return f"the reply has {count} '{self.event}' events, so there is no number {self.nth}"
+        names = dict.fromkeys(frame.name for frame in frames)
+        places = dict.fromkeys(place for frame in frames for place in frame.places)
+        return (
+            f"the reply has no event '{self.event}'. Its events: {', '.join(names)}. "
+            f"Its places: {', '.join([NOTHING, HEAD, *places])}"
+        )
+
+    def actions_before(self, draft: Draft) -> tuple[Action, ...]:
         """Return the actions that lead up to the place: the head, whole frames, and the part of the last one."""
-        index = self.index_in(frames)
-        if index is None:
-            raise ValueError(f"no '{self.event}' number {self.nth} in the frames")
-        whole = frames[: index + 1] if self.byte is None else frames[:index]
-        actions: list[Action] = [SendHead(), *(Send(frame.name, frame.payload) for frame in whole)]
-        if self.byte:
-            frame = frames[index]
-            actions.append(Send(frame.name, frame.payload[: self.byte], complete=self.byte == len(frame.payload)))
+        if self.event == NOTHING:
+            return ()
+        if self.event == HEAD:
+            return (draft.head(),)
+        index = self._index(draft)
+        cut = self._bytes_of(draft.frames[index])
+        whole = draft.frames[: index + 1] if cut is None and self.inside is None else draft.frames[:index]
+        actions: list[Action] = [draft.head(), *(Send.whole(frame) for frame in whole)]
+        frame = draft.frames[index]
+        if self.inside == "chunk_header":
+            actions.append(SendRaw(b"%x" % len(frame.payload)))
+        elif cut:
+            complete = cut == len(frame.payload)
+            actions.append(Send(frame.name, frame.payload[:cut], complete=complete, places=frame.places))
         return tuple(actions)
 
-    def actions_after(self, frames: Sequence[Frame]) -> tuple[Action, ...]:
+    def actions_after(self, draft: Draft) -> tuple[Action, ...]:
         """Return the sending of everything that ``actions_before`` leaves out, without the end of the reply."""
-        index = self.index_in(frames)
-        if index is None:
-            raise ValueError(f"no '{self.event}' number {self.nth} in the frames")
-        following = tuple(Send(frame.name, frame.payload) for frame in frames[index + 1 :])
-        if self.byte is None or self.byte == len(frames[index].payload):
+        if self.event == NOTHING:
+            return (draft.head(), *(Send.whole(frame) for frame in draft.frames))
+        if self.event == HEAD:
+            return tuple(Send.whole(frame) for frame in draft.frames)
+        index = self._index(draft)
+        frame = draft.frames[index]
+        following = tuple(Send.whole(later) for later in draft.frames[index + 1 :])
+        if self.inside == "chunk_header":
+            return (SendRaw(b"\r\n" + frame.payload + b"\r\n"), *following)
+        cut = self._bytes_of(frame)
+        if cut is None or cut == len(frame.payload):
             return following
         # The event is complete only now, so it counts as sent here and not before the place.
-        return (Send(self.event, frames[index].payload[self.byte :]), *following)
+        return (Send(frame.name, frame.payload[cut:], places=frame.places), *following)
+
+    def _index(self, draft: Draft) -> int:
+        index = self.index_in(draft.frames)
+        if index is None:
+            raise ValueError(f"no '{self.event}' number {self.nth} in the frames")
+        return index
+
+    def _bytes_of(self, frame: Frame) -> int | None:
+        if self.inside == "utf8":
+            return _first_wide(frame.payload)
+        return self.byte
 
     def __str__(self) -> str:
-        inside = "after" if self.byte is None else f"at byte {self.byte} of"
-        return f"{inside} {self.event} number {self.nth}"
+        if self.event == NOTHING:
+            return "before the first byte"
+        if self.event == HEAD:
+            return "after the headers"
+        where = "after" if self.byte is None else f"at byte {self.byte} of"
+        if self.inside is not None:
+            where = f"inside {_INSIDE_WORDS[self.inside]} of"
+        return f"{where} {self.event} number {self.nth}"
+
+
+_INSIDE: Mapping[str, Inside] = {"utf8": "utf8", "chunk_header": "chunk_header"}
+_INSIDE_WORDS: Mapping[Inside, str] = {"utf8": "the first wide character", "chunk_header": "the chunk header"}
+
+
+def _first_wide(payload: bytes) -> int | None:
+    """Return how many bytes end inside the first character of several bytes, or nothing if there is none."""
+    return next((index + 1 for index, byte in enumerate(payload) if byte >= 0xC0), None)
