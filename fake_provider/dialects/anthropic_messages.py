@@ -1,19 +1,20 @@
 """The Anthropic Messages API: ``POST /v1/messages``, streamed or not, and the small endpoints around it.
 
-Event order and bodies follow the platform documentation ("Messages", "Streaming Messages", "Errors"). It never decides
-which reply a request gets, and it never sees a connection.
-
-A stream's text and thinking are split into deltas of ``TEXT_PIECE_CHARACTERS`` characters, and a tool's input into one
-empty delta and then deltas of ``JSON_PIECE_CHARACTERS``, so that "inside a tool call" is a place with a name.
+Event order and bodies follow the platform documentation ("Messages", "Streaming Messages", "Errors", "Models"). It
+never decides which reply a request gets, and it never sees a connection. How blocks look is in ``anthropic_blocks``,
+what is refused in ``anthropic_rules``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import msgspec
 
+from fake_provider.dialects.anthropic_blocks import block_frames, event_frame, signed_blocks, whole_block
+from fake_provider.dialects.anthropic_headers import error_headers, identity_headers, limit_headers
 from fake_provider.dialects.anthropic_rules import (
     CONVERSATION_RULES,
     SHAPE_RULES,
@@ -21,7 +22,6 @@ from fake_provider.dialects.anthropic_rules import (
     blocks_of,
     estimated_tokens,
     judge,
-    signature_of,
 )
 from fake_provider.dialects.problems import Problem, RefusedRequestError
 from fake_provider.replies import (
@@ -33,7 +33,6 @@ from fake_provider.replies import (
     Text,
     Thinking,
     ToolUse,
-    Usage,
     error_type,
 )
 from fake_provider.requests import (
@@ -46,22 +45,30 @@ from fake_provider.requests import (
     ToolResult,
     decode_json,
 )
-from fake_provider.wire import Frame, PlainReply
+from fake_provider.wire import Frame, Headers, PlainReply
 
 if TYPE_CHECKING:
     from fake_provider.dialects import Served
 
-TEXT_PIECE_CHARACTERS = 16
-JSON_PIECE_CHARACTERS = 8
-MODELS = ("claude-opus-4-1", "claude-sonnet-4-5", "claude-haiku-4-5")
-"""What ``GET /v1/models`` lists; a request may name any model."""
+MODELS: Mapping[str, str] = {
+    "claude-opus-4-1": "Claude Opus 4.1",
+    "claude-sonnet-4-5": "Claude Sonnet 4.5",
+    "claude-haiku-4-5": "Claude Haiku 4.5",
+}
+"""What ``GET /v1/models`` lists, with the names to show; a request may name any model."""
+
+VERSIONS = ("2023-01-01", "2023-06-01")
+"""What the ``anthropic-version`` header may say (platform documentation, "Versions")."""
 
 _JSON = "application/json"
-_SIDE_ENDPOINTS: Mapping[str, frozenset[str]] = {
-    "/v1/messages": frozenset({"POST"}),
-    "/v1/messages/count_tokens": frozenset({"POST"}),
-    "/v1/models": frozenset({"GET", "HEAD"}),
-    "/api/hello": frozenset({"GET", "HEAD"}),
+_MODEL_PATH = "/v1/models/"
+_GET = frozenset({"GET", "HEAD"})
+_POST = frozenset({"POST"})
+_ENDPOINTS: Mapping[str, frozenset[str]] = {
+    "/v1/messages": _POST,
+    "/v1/messages/count_tokens": _POST,
+    "/v1/models": _GET,
+    "/api/hello": _GET,
 }
 
 
@@ -69,35 +76,33 @@ class AnthropicMessages:
     """The dialect's register entry; see ``fake_provider.dialects.Dialect`` for each method's contract."""
 
     name = "anthropic_messages"
-    error_types: tuple[str, ...] = ("overloaded_error", "api_error", "rate_limit_error", "timeout_error", "invalid_request_error")
+    error_types: tuple[str, ...] = (
+        "overloaded_error",
+        "api_error",
+        "rate_limit_error",
+        "timeout_error",
+        "invalid_request_error",
+    )
 
     def claims(self, received: Received) -> bool:
-        """Whether the path is one of the Messages API's; ``/v1/models`` is, when the version header is there."""
-        if received.path == "/v1/models":
+        """Whether the path is one of the Messages API's; those of ``/v1/models`` are, with the version header."""
+        if received.path == "/v1/models" or received.path.startswith(_MODEL_PATH):
             return "anthropic-version" in received.headers
-        return received.path in _SIDE_ENDPOINTS
+        return received.path in _ENDPOINTS
 
     def unauthenticated(self, received: Received) -> ErrorReply | None:
-        """Ask for ``x-api-key`` or a bearer token, except on ``/api/hello``."""
-        if received.path == "/api/hello" or {"x-api-key", "authorization"} & received.headers.keys():
+        """Ask for ``x-api-key`` or a bearer token and for a valid version header, except on ``/api/hello``."""
+        if received.path == "/api/hello":
             return None
-        return ErrorReply(401, "authentication_error", "x-api-key header is required")
-
-    def refusal(self, problem: Problem, served: Served) -> PlainReply:
-        """Encode a refusal."""
-        return _error_reply(problem.status, error_type(problem.status), problem.message, served.request_id)
-
-    def unsayable(self, reply: Reply) -> str | None:
-        """Return nothing: the neutral model is this API's."""
+        if not {"x-api-key", "authorization"} & received.headers.keys():
+            return ErrorReply(401, "authentication_error", "x-api-key header is required")
+        version = received.headers.get("anthropic-version")
+        if version is None:
+            return ErrorReply(400, "invalid_request_error", "anthropic-version: header is required")
+        if version not in VERSIONS:
+            message = f'anthropic-version: "{version}" is not a valid version'
+            return ErrorReply(400, "invalid_request_error", message)
         return None
-
-    def unknown_frame(self) -> Frame:
-        """Encode an event of a type that does not exist."""
-        return _frame({"type": "crashcart_unknown", "value": 1})
-
-    def ping_frame(self) -> Frame:
-        """Encode a ping."""
-        return _frame({"type": "ping"}, places=("ping",))
 
     def message_id(self, lane: int, number: int) -> str:
         """Return ``msg_`` and 24 digits."""
@@ -117,14 +122,12 @@ class AnthropicMessages:
 
     def side_reply(self, received: Received, request_id: str) -> PlainReply:
         """Answer ``count_tokens``, ``models`` and ``hello``; anything else is 404, a wrong verb 405."""
-        methods = _SIDE_ENDPOINTS.get(received.path)
+        methods = _GET if received.path.startswith(_MODEL_PATH) else _ENDPOINTS.get(received.path)
         if methods is None:
-            error = ErrorReply(404, "not_found_error", "Not Found")
-        elif received.method not in methods:
-            error = ErrorReply(405, "invalid_request_error", "Method Not Allowed")
-        else:
-            return _side_endpoint(received, request_id)
-        return _error_reply(error.status, error.type, error.message, request_id)
+            return _error_reply(404, "not_found_error", "Not Found", request_id)
+        if received.method not in methods:
+            return _error_reply(405, "invalid_request_error", "Method Not Allowed", request_id)
+        return _side_endpoint(received, request_id)
 
     def decode(self, received: Received) -> ModelRequest:
         """Decode and check the shape.
@@ -133,8 +136,7 @@ class AnthropicMessages:
             RefusedRequestError: The body is no JSON object, or a shape rule found something.
         """
         body = _json_object(received.body)
-        judged = Judged(body, 0, 0)
-        problems = judge(SHAPE_RULES, judged)
+        problems = judge(SHAPE_RULES, Judged(body, 0, 0))
         if problems:
             raise RefusedRequestError(problems)
         return ModelRequest(
@@ -156,45 +158,61 @@ class AnthropicMessages:
 
     def problems(self, request: ModelRequest, window_tokens: int) -> tuple[Problem, ...]:
         """Apply the conversation rules."""
-        return judge(CONVERSATION_RULES, Judged(request.body, request.estimated_tokens, window_tokens))
+        betas = tuple(word.strip() for word in request.headers.get("anthropic-beta", "").split(","))
+        return judge(CONVERSATION_RULES, Judged(request.body, request.estimated_tokens, window_tokens, betas))
+
+    def refusal(self, problem: Problem, served: Served) -> PlainReply:
+        """Encode a refusal."""
+        return _error_reply(problem.status, error_type(problem.status), problem.message, served.request_id)
+
+    def unsayable(self, reply: Reply) -> str | None:
+        """Return what an opaque block lacks; everything else of the neutral model is this API's."""
+        if any(isinstance(block, Opaque) and not isinstance(block.content.get("type"), str) for block in reply.blocks):
+            return "a block of the Messages API has a type"
+        return None
 
     def frames(self, reply: Reply, served: Served) -> tuple[Frame, ...]:
         """Encode message_start, each block's start, deltas and stop, message_delta and message_stop.
 
         One ping follows the first block's start, or message_start where there is no block, as the real stream has it.
         """
-        usage = _usage(reply, served)
-        start = {
-            "type": "message_start",
-            "message": _message(reply, served, [], None, {**usage, "output_tokens": 1}),
-        }
-        blocks = [frame for index, block in enumerate(reply.blocks) for frame in _block_frames(index, block)]
-        ending = (
-            _frame(
-                {
-                    "type": "message_delta",
-                    "delta": {"stop_reason": reply.stop_reason, "stop_sequence": None},
-                    "usage": {"output_tokens": usage["output_tokens"]},
-                },
-                places=("stop", "usage"),
-            ),
-            _frame({"type": "message_stop"}, places=("terminal",)),
+        signed = signed_blocks(reply.blocks, reply.model or served.model)
+        usage = _usage(reply, served, signed)
+        begun = None if usage is None else {**usage, "output_tokens": 1}
+        start = {"type": "message_start", "message": _message(reply, served, [], begun, ended=False)}
+        ending: dict[str, Any] = {"type": "message_delta", "delta": _ending(reply)}
+        if usage is not None:
+            ending["usage"] = {"output_tokens": usage["output_tokens"]}
+        blocks = [frame for index, block in enumerate(signed) for frame in block_frames(index, block)]
+        return (
+            event_frame(start, fixed=False, places=("start",)),
+            *blocks[:1],
+            self.ping_frame(),
+            *blocks[1:],
+            event_frame(ending, places=("stop",) if usage is None else ("stop", "usage")),
+            event_frame({"type": "message_stop"}, places=("terminal",)),
         )
-        return (_frame(start, fixed=False, places=("start",)), *blocks[:1], self.ping_frame(), *blocks[1:], *ending)
 
-    def stream_headers(self, served: Served) -> tuple[tuple[str, str], ...]:
+    def stream_headers(self, served: Served) -> Headers:
         """Return the headers of an event stream."""
         return (
             ("content-type", "text/event-stream; charset=utf-8"),
             ("cache-control", "no-cache"),
-            ("request-id", served.request_id),
+            *identity_headers(served.request_id),
+            *limit_headers(served.limits),
         )
 
     def whole(self, reply: Reply, served: Served) -> PlainReply:
         """Encode the message as one JSON body."""
-        content = [_whole_block(block) for block in reply.blocks]
-        message = _message(reply, served, content, reply.stop_reason, _usage(reply, served))
-        return PlainReply(200, (("content-type", _JSON), ("request-id", served.request_id)), _encode(message))
+        signed = signed_blocks(reply.blocks, reply.model or served.model)
+        content = [whole_block(block) for block in signed]
+        message = _message(reply, served, content, _usage(reply, served, signed), ended=True)
+        headers = (
+            ("content-type", _JSON),
+            *identity_headers(served.request_id),
+            *limit_headers(served.limits),
+        )
+        return PlainReply(200, headers, msgspec.json.encode(message))
 
     def error(self, error: ErrorReply, served: Served) -> PlainReply:
         """Encode an error, its placeholders filled in from the request."""
@@ -203,125 +221,109 @@ class AnthropicMessages:
         message = error.message
         for name, value in (("model", served.model), ("tokens", tokens), ("window_tokens", served.window_tokens)):
             message = message.replace(f"{{{name}}}", str(value))
-        reply = _error_reply(error.status, error.type, message, served.request_id)
-        body = reply.body if error.body is None else error.body.encode("utf-8")
-        headers = (("content-type", error.content_type or _JSON), *reply.headers[1:], *error.headers)
+        body = _error_body(error.type, message, served.request_id)
+        if error.body is not None:
+            body = error.body.encode("utf-8")
+        scripted = {name.lower() for name, _ in error.headers}
+        own = (*identity_headers(served.request_id), *error_headers(error.status, served.limits))
+        headers = (
+            ("content-type", error.content_type or _JSON),
+            *((name, value) for name, value in own if name not in scripted),
+            *error.headers,
+        )
         return PlainReply(error.status, headers, body)
 
     def error_frame(self, error_type: str, message: str) -> Frame:
         """Encode the ``error`` event that may stand anywhere in a stream."""
-        return _frame({"type": "error", "error": {"type": error_type, "message": message}})
+        return event_frame({"type": "error", "error": {"type": error_type, "message": message}})
+
+    def unknown_frame(self) -> Frame:
+        """Encode an event of a type that does not exist."""
+        return event_frame({"type": "crashcart_unknown", "value": 1})
+
+    def ping_frame(self) -> Frame:
+        """Encode a ping."""
+        return event_frame({"type": "ping"}, places=("ping",))
 
 
-def _encode(value: Any) -> bytes:
-    return msgspec.json.encode(value)
+def _ending(reply: Reply) -> dict[str, Any]:
+    ending: dict[str, Any] = {"stop_reason": reply.stop_reason, "stop_sequence": reply.stop_sequence}
+    if reply.stop_reason == "refusal":
+        ending["stop_details"] = {"type": "refusal", "category": None, "explanation": None}
+    return ending
 
 
-def _frame(event: Mapping[str, Any], *, fixed: bool = True, places: tuple[str, ...] = ()) -> Frame:
-    name = str(event["type"])
-    return Frame(name, b"event: %b\ndata: %b\n\n" % (name.encode("ascii"), _encode(event)), fixed, places)
-
-
-def _pieces(text: str, size: int) -> Iterator[str]:
-    for start in range(0, len(text), size):
-        yield text[start : start + size]
-
-
-def _delta(index: int, kind: str, key: str, value: str) -> Frame:
-    places = ("content", _DELTA_PLACES[kind])
-    return _frame({"type": "content_block_delta", "index": index, "delta": {"type": kind, key: value}}, places=places)
-
-
-_DELTA_PLACES = {
-    "text_delta": "text",
-    "thinking_delta": "thinking",
-    "signature_delta": "thinking",
-    "input_json_delta": "tool_arguments",
-}
-
-
-def _signature(block: Thinking) -> str:
-    return signature_of(block.thinking) if block.signature is None else block.signature
-
-
-def _block_frames(index: int, block: Block) -> Iterator[Frame]:
-    match block:
-        case Text(text=text):
-            empty: dict[str, Any] = {"type": "text", "text": ""}
-            deltas = [_delta(index, "text_delta", "text", piece) for piece in _pieces(text, TEXT_PIECE_CHARACTERS)]
-        case Thinking(thinking):
-            empty = {"type": "thinking", "thinking": "", "signature": ""}
-            deltas = [
-                _delta(index, "thinking_delta", "thinking", piece) for piece in _pieces(thinking, TEXT_PIECE_CHARACTERS)
-            ]
-            deltas.append(_delta(index, "signature_delta", "signature", _signature(block)))
-        case ToolUse(name=name, id=call_id):
-            empty = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
-            pieces = ["", *_pieces(block.arguments_text, JSON_PIECE_CHARACTERS)]
-            deltas = [_delta(index, "input_json_delta", "partial_json", piece) for piece in pieces]
-        case RedactedThinking() | Opaque():
-            raise NotImplementedError
-    tool = isinstance(block, ToolUse)
-    start_places = ("content", "tool_start") if tool else ()
-    yield _frame({"type": "content_block_start", "index": index, "content_block": empty}, places=start_places)
-    yield from deltas
-    yield _frame({"type": "content_block_stop", "index": index}, places=("tool_end",) if tool else ())
-
-
-def _whole_block(block: Block) -> dict[str, Any]:
-    match block:
-        case Text(text=text):
-            return {"type": "text", "text": text}
-        case Thinking(thinking):
-            return {"type": "thinking", "thinking": thinking, "signature": _signature(block)}
-        case ToolUse(name=name, input=arguments, id=call_id):
-            return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
-        case RedactedThinking() | Opaque():
-            raise NotImplementedError
-
-
-def _message(reply: Reply, served: Served, content: list[Any], stop: str | None, usage: Any) -> dict[str, Any]:
-    return {
+def _message(
+    reply: Reply, served: Served, content: list[Any], usage: Mapping[str, Any] | None, *, ended: bool
+) -> dict[str, Any]:
+    message = {
         "id": served.message_id,
         "type": "message",
         "role": "assistant",
         "model": reply.model or served.model,
         "content": content,
-        "stop_reason": stop,
-        "stop_sequence": None,
-        "usage": usage,
+        **(_ending(reply) if ended else {"stop_reason": None, "stop_sequence": None}),
     }
+    return message if usage is None else {**message, "usage": usage}
 
 
-def _usage(reply: Reply, served: Served) -> dict[str, int]:
-    usage = reply.usage or Usage()
+def _usage(reply: Reply, served: Served, signed: tuple[Block, ...]) -> dict[str, Any] | None:
+    usage = reply.usage
+    if usage is None:
+        return None
     output = usage.output_tokens
     if output is None:
-        output = max(1, -(-sum(len(_encode(_whole_block(block))) for block in reply.blocks) // 4))
+        output = max(1, -(-sum(len(msgspec.json.encode(whole_block(block))) for block in signed) // 4))
     return {
         "input_tokens": served.input_tokens if usage.input_tokens is None else usage.input_tokens,
         "cache_creation_input_tokens": usage.cache_creation_input_tokens,
         "cache_read_input_tokens": usage.cache_read_input_tokens,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": usage.cache_creation_input_tokens,
+            "ephemeral_1h_input_tokens": 0,
+        },
         "output_tokens": output,
+        "service_tier": "standard",
     }
 
 
+def _error_body(error_type: str, message: str, request_id: str) -> bytes:
+    error = {"type": "error", "error": {"type": error_type, "message": message}, "request_id": request_id}
+    return msgspec.json.encode(error)
+
+
 def _error_reply(status: int, error_type: str, message: str, request_id: str) -> PlainReply:
-    body = {"type": "error", "error": {"type": error_type, "message": message}, "request_id": request_id}
-    return PlainReply(status, (("content-type", _JSON), ("request-id", request_id)), _encode(body))
+    headers = (("content-type", _JSON), *identity_headers(request_id), ("x-should-retry", "false"))
+    return PlainReply(status, headers, _error_body(error_type, message, request_id))
+
+
+def _model_info(model: str) -> dict[str, Any]:
+    return {
+        "type": "model",
+        "id": model,
+        "display_name": MODELS[model],
+        "created_at": "2025-01-01T00:00:00Z",
+        "lifecycle": "active",
+    }
 
 
 def _side_endpoint(received: Received, request_id: str) -> PlainReply:
-    headers = (("content-type", _JSON), ("request-id", request_id))
+    headers = (("content-type", _JSON), *identity_headers(request_id))
     if received.path == "/api/hello":
-        return PlainReply(200, headers, _encode({"message": "hello"}))
+        return PlainReply(200, headers, msgspec.json.encode({"message": "hello"}))
     if received.path == "/v1/models":
-        models = [
-            {"type": "model", "id": model, "display_name": model, "created_at": "2025-01-01T00:00:00Z"}
-            for model in MODELS
-        ]
-        page = {"data": models, "has_more": False, "first_id": MODELS[0], "last_id": MODELS[-1]}
-        return PlainReply(200, headers, _encode(page))
+        names = list(MODELS)
+        page = {"data": [_model_info(name) for name in names], "has_more": False}
+        return PlainReply(200, headers, msgspec.json.encode({**page, "first_id": names[0], "last_id": names[-1]}))
+    if received.path.startswith(_MODEL_PATH):
+        name = unquote(received.path.removeprefix(_MODEL_PATH))
+        if name not in MODELS:
+            return _error_reply(404, "not_found_error", f"model: {name}", request_id)
+        return PlainReply(200, headers, msgspec.json.encode(_model_info(name)))
+    return _counted(received, request_id, headers)
+
+
+def _counted(received: Received, request_id: str, headers: Headers) -> PlainReply:
     try:
         body = _json_object(received.body)
     except RefusedRequestError as refused:
@@ -329,7 +331,7 @@ def _side_endpoint(received: Received, request_id: str) -> PlainReply:
     problems = judge(SHAPE_RULES, Judged({"max_tokens": 1, **body}, 0, 0))
     if problems:
         return _error_reply(400, "invalid_request_error", problems[0].message, request_id)
-    return PlainReply(200, headers, _encode({"input_tokens": estimated_tokens(body)}))
+    return PlainReply(200, headers, msgspec.json.encode({"input_tokens": estimated_tokens(body)}))
 
 
 def _json_object(data: bytes) -> dict[str, Any]:
@@ -355,6 +357,8 @@ def _request_block(block: Mapping[str, Any]) -> RequestBlock:
             return Text(block["text"])
         case "thinking":
             return Thinking(block["thinking"], block["signature"])
+        case "redacted_thinking":
+            return RedactedThinking(block["data"])
         case "tool_use":
             return ToolUse(block["name"], block["input"], block["id"])
         case "tool_result":

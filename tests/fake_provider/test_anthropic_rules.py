@@ -16,8 +16,10 @@ from fake_provider.dialects.anthropic_rules import (
     CONVERSATION_RULES,
     SHAPE_RULES,
     estimated_tokens,
+    sealed,
     signature_of,
 )
+from fake_provider.dialects.signatures import SIGNATURE_CHARACTERS
 from fake_provider.requests import Received
 from tests.fake_provider.property_settings import QUICK
 
@@ -49,6 +51,27 @@ def thinking(words: str = "hm", **extra: Any) -> dict[str, Any]:
     return {"type": "thinking", "thinking": words, "signature": signature_of(words), **extra}
 
 
+def redacted(words: str = "gAAA", **extra: Any) -> dict[str, Any]:
+    return {"type": "redacted_thinking", "data": sealed(words), **extra}
+
+
+def second(block: dict[str, Any]) -> dict[str, Any]:
+    """The same thinking as the second reasoning block of its reply."""
+    return {**block, "signature": signature_of(block["thinking"], ordinal=1)}
+
+
+def tool(name: str = "deploy", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "input_schema": {"type": "object"}, **fields}
+
+
+def enabled(**fields: Any) -> dict[str, Any]:
+    """The settings of a request that thinks by hand."""
+    return {"max_tokens": 2000, "thinking": {"type": "enabled", "budget_tokens": 1024}, **fields}
+
+
+CACHED: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
+
+
 def request(*messages: Any, **fields: Any) -> dict[str, Any]:
     return {"model": "m", "max_tokens": 9, "messages": list(messages) or [user(text())], **fields}
 
@@ -57,9 +80,11 @@ def without(body: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in body.items() if key not in keys}
 
 
-def judged(body: Any) -> list[tuple[str, str]]:
+def judged(body: Any, **headers: str) -> list[tuple[str, str]]:
     """Return the rules that speak about a request with their messages, as the provider applies them."""
-    received = Received("POST", "/v1/messages", "", {}, body if isinstance(body, bytes) else json.dumps(body).encode())
+    received = Received(
+        "POST", "/v1/messages", "", headers, body if isinstance(body, bytes) else json.dumps(body).encode()
+    )
     try:
         decoded = DIALECT.decode(received)
     except RefusedRequestError as refused:
@@ -139,7 +164,7 @@ CASES: list[tuple[str, Any, str, Any]] = [
         request(user(text()), assistant(thinking(), text())),
     ),
     ("tool-shape", request(tools=["deploy"]), "tools.0: Input should be a valid dictionary", request(tools=[])),
-    ("tool-shape", request(tools=[{}]), "tools.0.custom.name: Field required", request(tools=[{"name": "deploy"}])),
+    ("tool-shape", request(tools=[{}]), "tools.0.custom.name: Field required", request(tools=[tool()])),
     (
         "at-least-one-message",
         {**request(), "messages": []},
@@ -241,15 +266,15 @@ CASES: list[tuple[str, Any, str, Any]] = [
     ),
     (
         "tool-names",
-        request(tools=[{"name": "effects.deploy"}]),
+        request(tools=[tool("effects.deploy")]),
         "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
-        request(tools=[{"name": "mcp__effects__deploy-1"}]),
+        request(tools=[tool("mcp__effects__deploy-1")]),
     ),
     (
         "tool-names",
-        request(tools=[{"name": "d" * 129}]),
+        request(tools=[tool("d" * 129)]),
         "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'",
-        request(tools=[{"name": "d" * 128}]),
+        request(tools=[tool("d" * 128)]),
     ),
     (
         "tool-names",
@@ -259,18 +284,253 @@ CASES: list[tuple[str, Any, str, Any]] = [
     ),
     (
         "tool-names-unique",
-        request(tools=[{"name": "deploy"}, {"name": "deploy"}]),
+        request(tools=[tool(), tool()]),
         "tools: Tool names must be unique.",
-        request(tools=[{"name": "deploy"}, {"name": "Deploy"}]),
+        request(tools=[tool(), tool("Deploy")]),
+    ),
+    ("extra-fields", request(temprature=1), "temprature: Extra inputs are not permitted", request(temperature=1)),
+    (
+        "block-extras",
+        request(user(text()), assistant({**use(), "text": "x"}), user(result())),
+        "messages.1.content.0.tool_use.text: Extra inputs are not permitted",
+        request(user(text()), assistant({**use(), **CACHED}), user(result(**CACHED))),
+    ),
+    (
+        "block-extras",
+        request(user(text()), assistant({**thinking(), **CACHED}, text()), user(text())),
+        "messages.1.content.0.thinking.cache_control: Extra inputs are not permitted",
+        request(user(text()), assistant(thinking(), {**text(), **CACHED}), user({"type": "image", "x": 1})),
+    ),
+    (
+        "block-shape",
+        request(user(text()), assistant({"type": "redacted_thinking"}, text()), user(text())),
+        "messages.1.content.0.redacted_thinking.data: Field required",
+        request(user(text()), assistant(redacted(), text()), user(text())),
+    ),
+    ("thinking-shape", request(thinking=[]), "thinking: Input should be a valid dictionary", request(thinking=None)),
+    (
+        "thinking-shape",
+        request(thinking={}),
+        "thinking: Unable to extract tag using discriminator 'type'",
+        request(thinking={"type": "disabled"}),
+    ),
+    (
+        "thinking-shape",
+        request(thinking={"type": "on"}),
+        (
+            "thinking: Input tag 'on' found using 'type' does not match any of the expected tags: "
+            "'adaptive', 'between_tools', 'disabled', 'enabled'"
+        ),
+        request(thinking={"type": "adaptive"}),
+    ),
+    (
+        "thinking-shape",
+        request(thinking={"type": "enabled"}),
+        "thinking.enabled.budget_tokens: Field required",
+        request(**enabled()),
+    ),
+    (
+        "thinking-shape",
+        request(thinking={"type": "enabled", "budget_tokens": "1024"}),
+        "thinking.enabled.budget_tokens: Input should be a valid integer",
+        request(**enabled()),
+    ),
+    (
+        "thinking-shape",
+        request(max_tokens=2000, thinking={"type": "enabled", "budget_tokens": 1023}),
+        "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024",
+        request(max_tokens=2000, thinking={"type": "enabled", "budget_tokens": 1024}),
+    ),
+    (
+        "tool-choice-shape",
+        request(tool_choice={"type": "all"}),
+        (
+            "tool_choice: Input tag 'all' found using 'type' does not match any of the expected tags: "
+            "'any', 'auto', 'none', 'tool'"
+        ),
+        request(tool_choice={"type": "any"}, tools=[tool()]),
+    ),
+    (
+        "tool-choice-shape",
+        request(tool_choice={"type": "tool"}),
+        "tool_choice.tool.name: Field required",
+        request(tool_choice={"type": "tool", "name": "deploy"}, tools=[tool()]),
+    ),
+    (
+        "tool-choice-shape",
+        request(tool_choice={"type": "tool", "name": 7}),
+        "tool_choice.tool.name: Input should be a valid string",
+        request(tool_choice={"type": "tool", "name": "deploy"}, tools=[tool()]),
+    ),
+    (
+        "tool-choice-offered",
+        request(tool_choice={"type": "auto"}),
+        "tool_choice: tool_choice may only be specified while providing tools.",
+        request(tool_choice={"type": "auto"}, tools=[tool()]),
+    ),
+    (
+        "tool-choice-offered",
+        request(tool_choice={"type": "tool", "name": "Deploy"}, tools=[tool()]),
+        "Tool 'Deploy' not found in provided tools",
+        request(tool_choice={"type": "tool", "name": "deploy"}, tools=[tool()]),
+    ),
+    (
+        "stop-sequences",
+        request(stop_sequences=[" "]),
+        "stop_sequences: each stop sequence must contain non-whitespace",
+        request(stop_sequences=["END"]),
+    ),
+    (
+        "stop-sequences",
+        request(stop_sequences=[7]),
+        "stop_sequences.0: Input should be a valid string",
+        request(stop_sequences=["7"]),
+    ),
+    (
+        "tool-input-schemas",
+        request(tools=[{"name": "deploy"}]),
+        "tools.0.custom.input_schema: Field required",
+        request(tools=[{"name": "web_search", "type": "web_search_20250305"}]),
+    ),
+    (
+        "tool-input-schemas",
+        request(tools=[tool(input_schema="object")]),
+        "tools.0.custom.input_schema: Input should be a valid dictionary",
+        request(tools=[tool(type="custom")]),
+    ),
+    (
+        "tool-input-schemas",
+        request(tools=[tool(input_schema={})]),
+        "tools.0.custom.input_schema.type: Field required",
+        request(tools=[tool()]),
+    ),
+    (
+        "tool-input-schemas",
+        request(tools=[tool(input_schema={"type": "array"})]),
+        "tools.0.custom.input_schema.type: Input should be 'object'",
+        request(tools=[tool()]),
+    ),
+    (
+        "cache-controls",
+        request(
+            user({**text(), **CACHED}),
+            assistant(use()),
+            user(result(content=[{**text(), **CACHED}])),
+            system=[{**text(), **CACHED}],
+            tools=[tool(**CACHED), tool("b", **CACHED)],
+        ),
+        "A maximum of 4 blocks with cache_control may be provided. Found 5.",
+        request(user({**text(), **CACHED}), system=[{**text(), **CACHED}], tools=[tool(**CACHED), tool("b", **CACHED)]),
     ),
     *(
         (
             "thinking-signed",
-            request(user(text()), assistant(changed, text()), user(text())),
-            "messages.1.content.0: Invalid `signature` in `thinking` block",
-            request(user(text()), assistant(thinking(), text()), user(text())),
+            request(user(text()), assistant(changed, text()), user(text()), assistant(text()), user(text())),
+            f"messages.1.content.0: Invalid `{field}` in `{changed['type']}` block",
+            request(user(text()), assistant(genuine, text()), user(text()), assistant(text()), user(text())),
         )
-        for changed in (thinking(signature=""), thinking(signature="c2lnbmVk"), {**thinking(), "thinking": "hm."})
+        for changed, field, genuine in (
+            (thinking(signature=""), "signature", thinking()),
+            (thinking(signature="c2lnbmVk"), "signature", thinking()),
+            (thinking(signature=signature_of("hm")[:-4] + "AAAA"), "signature", thinking()),
+            # The text of an older message is not compared with what was signed.
+            (thinking(signature="no base64"), "signature", {**thinking(), "thinking": "hm."}),
+            (redacted(data="gAAA"), "data", redacted()),
+            (redacted(data=sealed("gAAA") + "B"), "data", redacted("gAAAB")),
+        )
+    ),
+    (
+        "thinking-present",
+        request(user(text()), assistant({**thinking(), "thinking": ""}, text()), user(text())),
+        "messages.1.content.0.thinking: each thinking block must contain thinking",
+        request(user(text()), assistant(thinking(""), text()), user(text())),
+    ),
+    *(
+        (
+            "thinking-unmodified",
+            request(user(text()), assistant(*changed, text()), user(text())),
+            (
+                f"messages.1.content.{place}: `thinking` or `redacted_thinking` blocks in the latest assistant message "
+                "cannot be modified. These blocks must remain as they were in the original response."
+            ),
+            request(user(text()), assistant(*genuine, text()), user(text())),
+        )
+        for place, changed, genuine in (
+            (0, [{**thinking(), "thinking": "hm."}], [thinking()]),
+            (0, [second(thinking("b")), thinking("a")], [thinking("a"), second(thinking("b"))]),
+            (0, [second(thinking("b"))], [thinking("a"), redacted(data=sealed("b", ordinal=1))]),
+            (1, [thinking("a"), {**thinking("c"), "signature": signature_of("c", ordinal=2)}], [thinking("a")] * 2),
+        )
+    ),
+    (
+        "thinking-first-in-message",
+        request(user(text()), assistant(text(), thinking()), user(text())),
+        (
+            "messages.1.content.0: If an assistant message contains any thinking blocks, the first block must be "
+            "`thinking` or `redacted_thinking`. Found `text`."
+        ),
+        request(user(text()), assistant(redacted(), second(thinking())), user(text())),
+    ),
+    *(
+        (
+            "thinking-first-in-turn",
+            request(user(text()), *stripped, **enabled()),
+            (
+                f"messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found "
+                f"`{stripped[0]['content'][0]['type']}`. When `thinking` is enabled, a final `assistant` message must "
+                "start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We "
+                "recommend you include thinking blocks from previous turns. To avoid this requirement, disable "
+                "`thinking`. Please consult our documentation at "
+                "https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+            ),
+            request(user(text()), *genuine, **settings),
+        )
+        for stripped, genuine, settings in (
+            ([assistant(use()), user(result())], [assistant(thinking(), use()), user(result())], enabled()),
+            ([assistant(text(), use()), user(result())], [assistant(redacted(), use()), user(result())], enabled()),
+            # Only the first message of a turn has to think, and only while the turn lasts.
+            (
+                [assistant(use("a")), user(result("a")), assistant(thinking(), use("b")), user(result("b"))],
+                [assistant(thinking(), use("a")), user(result("a")), assistant(use("b")), user(result("b"))],
+                enabled(),
+            ),
+            (
+                [assistant(use()), user(result())],
+                [assistant(use()), user(result()), assistant(text()), user(text())],
+                enabled(),
+            ),
+            (
+                [assistant(use()), user(result())],
+                [assistant(use()), user(result())],
+                {"thinking": {"type": "adaptive"}},
+            ),
+            ([assistant(use()), user(result())], [assistant(text()), user(text())], enabled()),
+        )
+    ),
+    (
+        "thinking-budget",
+        request(**enabled(max_tokens=1024)),
+        (
+            "`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation at "
+            "https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size"
+        ),
+        request(**enabled(max_tokens=1025)),
+    ),
+    (
+        "thinking-forced-tool",
+        request(**enabled(tool_choice={"type": "any"}, tools=[tool()])),
+        "Thinking may not be enabled when tool_choice forces tool use.",
+        request(**enabled(tool_choice={"type": "auto"}, tools=[tool()])),
+    ),
+    (
+        "thinking-temperature",
+        request(**enabled(temperature=0)),
+        (
+            "`temperature` may only be set to 1 when thinking is enabled. Please consult our documentation at "
+            "https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+            "#important-considerations-when-using-extended-thinking"
+        ),
+        request(**enabled(temperature=1)),
     ),
     (
         "final-whitespace",
@@ -300,6 +560,27 @@ def test_every_rule_has_a_case() -> None:
     assert {case[0] for case in CASES} == {"json", *SHAPE_RULES, *CONVERSATION_RULES}
 
 
+def test_interleaved_thinking_may_exceed_the_output() -> None:
+    body = request(**enabled(max_tokens=1024))
+    assert [rule for rule, _ in judged(body)] == ["thinking-budget"]
+    assert judged(body, **{"anthropic-beta": "other, interleaved-thinking-2025-05-14"}) == []
+
+
+def test_a_block_of_another_model_is_not_refused() -> None:
+    block = thinking(signature=signature_of("hm", "claude-opus-4-1"))
+    assert block["signature"] != signature_of("hm")
+    assert judged(request(user(text()), assistant(block, text()), user(text()))) == []
+
+
+def test_two_replies_in_one_message_each_count_their_thinking_from_the_start() -> None:
+    blocks = [thinking("a"), second(thinking("b")), text(), thinking("c")]
+    assert judged(request(user(text()), assistant(*blocks, text()), user(text()))) == []
+
+
+def test_a_signature_has_one_length_whatever_it_covers() -> None:
+    assert {len(signature_of("t" * size, "m" * size, size)) for size in (0, 1, 100)} == {SIGNATURE_CHARACTERS}
+
+
 def test_tokens_are_counted_by_the_documented_rule() -> None:
     body = request(user(text("é")), system="s", tools=[{"name": "t"}])
     parts = [body["system"], body["tools"], body["messages"]]
@@ -309,16 +590,34 @@ def test_tokens_are_counted_by_the_documented_rule() -> None:
     assert estimated_tokens({"model": "m"}) == 0
 
 
+FIELDS = st.sampled_from(
+    ["model", "max_tokens", "messages", "tools", "system", "stream", "thinking", "tool_choice", "stop_sequences"]
+)
 JSON_VALUES = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-9, 9)
-    | st.sampled_from(["", "user", "assistant", "text", "tool_use", "a"]),
+    | st.sampled_from(
+        ["", "user", "assistant", "text", "tool_use", "thinking", "redacted_thinking", "enabled", "tool", "a"]
+    ),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["role", "content", "type", "text", "id", "name", "input", "tool_use_id", "thinking", "signature", "x"]
+                [
+                    "role",
+                    "content",
+                    "type",
+                    "text",
+                    "id",
+                    "name",
+                    "input",
+                    "tool_use_id",
+                    "thinking",
+                    "signature",
+                    "data",
+                    "x",
+                ]
             ),
             inner,
             max_size=5,
@@ -329,7 +628,7 @@ JSON_VALUES = st.recursive(
 
 
 @QUICK
-@given(st.dictionaries(st.sampled_from(["model", "max_tokens", "messages", "tools", "system", "stream"]), JSON_VALUES))
+@given(st.dictionaries(FIELDS, JSON_VALUES))
 def test_no_json_object_makes_a_rule_fail(body: dict[str, Any]) -> None:
     judged(body)
 
