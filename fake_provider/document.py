@@ -18,7 +18,10 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+INTEGER_MIN, INTEGER_MAX = -(2**63), 2**64 - 1
 NESTING_LEVELS_MAX = 200
+VALUES_MAX = 200_000
+"""How many values a document may hold, counted as they are read: one under an alias counts each time."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ class Node:
             line = _key_line(self.value, key, self.place.line)
             path = f"{self.path}.{key}" if self.path else str(key)
             if not isinstance(key, str):
-                raise DocumentError(Place(self.place.file, line), f"expected a text key in {kind}, found {key!r}")
+                raise DocumentError(Place(self.place.file, line), f"expected a text key in {kind}, found {_shown(key)}")
             child = Node(value, Place(self.place.file, line), path)
             children[child.whole_characters(key)] = child
         return children
@@ -135,6 +138,7 @@ class Node:
         """Read a whole number, at least ``minimum`` where one is given."""
         if isinstance(self.value, bool) or not isinstance(self.value, int):
             raise self.expected("a whole number")
+        self._check_size(self.value)
         if minimum is not None and self.value < minimum:
             raise self.error(f"expected a whole number of at least {minimum}, found {self.value}")
         return int(self.value)
@@ -143,6 +147,9 @@ class Node:
         """Read a number, at least ``minimum`` where one is given."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise self.expected("a number")
+        self._check_size(self.value)
+        if not math.isfinite(self.value):
+            raise self.error(f"expected a finite number, found {self.value}")
         if minimum is not None and self.value < minimum:
             raise self.error(f"expected a number of at least {minimum}, found {self.value}")
         return float(self.value)
@@ -181,6 +188,11 @@ class Node:
             raise self.error(f"text holds half a character, {lone.group()!r}; write the character itself")
         return whole
 
+    def _check_size(self, value: float) -> None:
+        """Refuse a whole number that JSON's readers do not take for one."""
+        if _is_large(value):
+            raise self.error(f"expected a whole number from {INTEGER_MIN} to {INTEGER_MAX}, found a larger one")
+
     def _check_data(self, value: Any, levels: int) -> None:
         if isinstance(value, str):
             self.whole_characters(value)
@@ -189,16 +201,27 @@ class Node:
         elif isinstance(value, Mapping):
             for key, item in value.items():
                 if not isinstance(key, str):
-                    raise self.error(f"expected a text key, found {key!r}")
+                    raise self.error(f"expected a text key, found {_shown(key)}")
                 self.whole_characters(key)
                 self._check_data(item, levels - 1)
         elif isinstance(value, list):
             for item in value:
                 self._check_data(item, levels - 1)
+        elif isinstance(value, int):
+            self._check_size(value)
         elif isinstance(value, float) and not math.isfinite(value):
             raise self.error(f"expected a number, found {value}")
-        elif not (value is None or isinstance(value, bool | int | float)):
+        elif not (value is None or isinstance(value, float)):
             raise self.error(f"expected data that JSON has, found {describe(value)}; quote it to make it text")
+
+
+def _shown(key: object) -> str:
+    return describe(key) if _is_large(key) else repr(key)
+
+
+def _is_large(value: object) -> bool:
+    """Whether a value is a whole number that may have too many digits to be written down."""
+    return isinstance(value, int) and not INTEGER_MIN <= value <= INTEGER_MAX
 
 
 def describe(value: Any) -> str:
@@ -213,6 +236,8 @@ def describe(value: Any) -> str:
     }
     if value is None:
         return "nothing"
+    if _is_large(value):
+        return "a very large whole number"
     for kind, name in kinds.items():
         if isinstance(value, kind):
             return name if kind in (list, dict) else f"{name} {plain(value)!r}"
@@ -280,7 +305,21 @@ def parse_document(text: str, name: str) -> Node:
         raise DocumentError(Place(name, 1), "nested too deeply") from error
     except (YAMLError, ValueError) as error:  # a date or a number that is none is the latter
         raise DocumentError(Place(name, 1), f"not valid YAML: {' '.join(str(error).split())}") from error
-    return Node(value, Place(name, _start_line(value)), "")
+    node = Node(value, Place(name, _start_line(value)), "")
+    if _values_in(value, {}) > VALUES_MAX:
+        raise node.error(f"it holds more than {VALUES_MAX} values, or an alias that stands inside itself")
+    return node
+
+
+def _values_in(value: Any, known: dict[int, int]) -> int:
+    """Count the values of a document without following an alias twice; one inside itself counts as too many."""
+    if not isinstance(value, Mapping | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = VALUES_MAX + 1
+        children = value.values() if isinstance(value, Mapping) else value
+        known[id(value)] = 1 + sum(_values_in(child, known) for child in children)
+    return known[id(value)]
 
 
 def _start_line(value: Any) -> int:

@@ -10,15 +10,18 @@ import hashlib
 import math
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
 
-from fake_provider.document import Node, load_document
+from fake_provider.document import Node, listed, load_document, nearest
+from fake_provider.replies import Reply, ToolUse
+from fake_provider.reply_words import called
 from fake_provider.script import Script, parse_lanes
+from fake_provider.steps import Entry, Repeat, in_order
 from harness.crash.point import crash_label, unreachable
 from harness.model.clause import CLAUSES
 from harness.model.scenario import (
@@ -53,14 +56,25 @@ CRASH_SIGNALS = {
 ARGUMENT_TYPES = {"string", "integer", "number", "boolean", "object", "array"}
 
 
+DIALECTS_SERVED = ("anthropic_messages",)
+"""What the adapters' runtimes speak."""
+
+BUILT_IN_TOOLS = {"Bash", "Edit", "Read", "Write"}
+"""The neutral names that adapters translate for tools which a runtime brings itself."""
+
+
 @dataclass(frozen=True)
 class LoadedScenario:
-    """A scenario together with the provider's script and the text that both were read from."""
+    """A scenario together with the provider's script and the text that both were read from.
+
+    ``warnings`` are sentences about what is allowed and probably not meant.
+    """
 
     scenario: Scenario
     script: Script
     path: Path
     text: str
+    warnings: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -78,7 +92,7 @@ def load_scenario(path: Path) -> LoadedScenario:
     fields = root.fields("scenario", SCENARIO_KEYS, required=("id", "claim", "clauses", "model"))
     tools = _tools(fields["tools"]) if "tools" in fields else ()
     hooks = tuple(_hook(node) for node in fields["hooks"].items("hooks")) if "hooks" in fields else ()
-    script = parse_lanes(fields["model"])
+    script = parse_lanes(fields["model"], dialects=DIALECTS_SERVED, strict=True)
     phases = _phases(root, fields)
     for phase, node in phases:
         if phase.crash is not None:
@@ -99,7 +113,11 @@ def load_scenario(path: Path) -> LoadedScenario:
     )
     declared = (*wire_faults(script), *_tool_faults(tools), *_crash_faults(scenario.phases))
     return LoadedScenario(
-        msgspec.structs.replace(scenario, faults_declared=declared), script, path, path.read_text(encoding="utf-8")
+        scenario=msgspec.structs.replace(scenario, faults_declared=declared),
+        script=script,
+        path=path,
+        text=path.read_text(encoding="utf-8"),
+        warnings=tuple(unlike_its_tool(script, tools)),
     )
 
 
@@ -373,7 +391,7 @@ def _request_texts(node: Node) -> dict[int, str]:
 
 def _tool_faults(tools: tuple[EffectTool, ...]) -> tuple[str, ...]:
     return tuple(
-        f"tool {tool.name} call {number}: {mode}"
+        tool_fault_label(tool.name, number, tool.modes)
         for tool in tools
         for number, mode in enumerate(tool.modes, start=1)
         if mode.is_fault
@@ -386,16 +404,96 @@ def _crash_faults(phases: tuple[Phase, ...]) -> tuple[str, ...]:
     )
 
 
+def tool_fault_label(tool: str, call: int, modes: Sequence[str]) -> str:
+    """Return the fault of one call in one short sentence, equal for the declaration and for each event that it fired.
+
+    Args:
+        tool: The tool's neutral name.
+        call: The call's number, from 1.
+        modes: The tool's modes; the last one holds for all later calls.
+    """
+    number = min(call, len(modes))
+    which = "every call" if len(modes) == 1 else f"call {number}"
+    onwards = " and later" if number == len(modes) > 1 else ""
+    return f"tool {tool} {which}{onwards}: {modes[number - 1]}"
+
+
+FAULT_REPEATS_MAX = 1000
+"""How often one fault inside a repeat counts as declared, at most."""
+
+
 def wire_faults(script: Script) -> tuple[str, ...]:
-    """Return the script's wire faults as short sentences, one for each step that has one."""
-    return tuple(
-        fault_label(lane.name, f"{step.label}: {step.fault.kind}")
-        for lane in script.lanes
-        for step in lane.steps
-        if step.fault is not None
-    )
+    """Return the script's wire faults as short sentences, one for each time that a step plays one.
+
+    Inside a repeat without an end, and in one with very many rounds, a fault counts as often as can be said.
+    """
+    return tuple(label for lane in script.lanes for label in _faults_of(lane.name, lane.steps))
+
+
+def _faults_of(lane: str, entries: Sequence[Entry]) -> Iterator[str]:
+    for entry in entries:
+        if isinstance(entry, Repeat):
+            labels = list(_faults_of(lane, entry.steps))
+            yield from labels * min(entry.times or 1, FAULT_REPEATS_MAX)
+            continue
+        if entry.fault is not None:
+            yield fault_label(lane, f"{entry.label}: {entry.fault.kind}")
+        yield from _faults_of(lane, entry.steps)
 
 
 def fault_label(lane: str, what: str) -> str:
     """Return a wire fault in one short sentence, equal for the declaration and for the event that it fired."""
     return f"lane {lane}: {what}"
+
+
+def unlike_its_tool(script: Script, tools: Sequence[EffectTool]) -> Iterator[str]:
+    """Yield a sentence for each scripted call that no declared tool can take as it is.
+
+    Such a call is allowed, because a model may ask for anything, and is nearly always a slip.
+    """
+    declared = {tool.name: tool for tool in tools}
+    said: set[str] = set()
+    for lane in script.lanes:
+        for step in in_order(lane.steps, rounds_at_most=1):
+            for call in called(step.sample) if isinstance(step.sample, Reply) else ():
+                sentence = _unlike(call, declared)
+                if sentence is not None and sentence not in said:
+                    said.add(sentence)
+                    yield f"{step.place}: step '{step.label}' in lane '{lane.name}': {sentence}"
+
+
+def _unlike(call: ToolUse, declared: Mapping[str, EffectTool]) -> str | None:
+    if call.name in BUILT_IN_TOOLS or call.arguments is not None:
+        return None
+    if call.name not in declared:
+        return (
+            f"calls '{call.name}', which is no tool of this scenario{nearest(call.name, {*declared, *BUILT_IN_TOOLS})}"
+        )
+    wanted = declared[call.name].arguments
+    if set(call.input) != set(wanted):
+        return (
+            f"calls '{call.name}' with {listed(call.input) or 'no arguments'}; "
+            f"it is declared with {listed(wanted) or 'no arguments'}"
+        )
+    for name, value in call.input.items():
+        if not _fits(value, wanted[name]):
+            return f"calls '{call.name}' with {name}: {value!r}, which is no {wanted[name]}"
+    return None
+
+
+def _fits(value: object, kind: str) -> bool:
+    """Whether a value has a JSON type."""
+    if isinstance(value, bool):
+        return kind == "boolean"
+    return isinstance(value, JSON_TYPES[kind])
+
+
+JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "object": (dict,),
+    "array": (list,),
+}
+"""What the types of ``ARGUMENT_TYPES`` are in Python; true and false are numbers there, and nowhere else."""

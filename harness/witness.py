@@ -19,6 +19,7 @@ from fake_provider import journal as provider
 from harness.model.event import Event, Source
 from harness.model.scenario import EffectMode
 from harness.sandbox import SandboxProcess
+from harness.scenario_file import tool_fault_label
 from harness.tools.ledger import Ledger
 
 OUTPUT_LINE_CHARACTERS_MAX = 20_000
@@ -27,6 +28,7 @@ KINDS: Mapping[type[provider.Entry], str] = {
     provider.RequestReceived: "request.received",
     provider.RequestRefused: "request.refused",
     provider.UnexpectedRequest: "request.unexpected",
+    provider.RequestMismatch: "request.mismatch",
     provider.ReplyStarted: "reply.started",
     provider.ReplyEnded: "reply.ended",
     provider.FaultFired: "fault.fired",
@@ -137,8 +139,7 @@ def effect_faults(events: Iterable[Event], timeline: Timeline, modes: Mapping[st
             continue
         if event.kind != ("tool.committed" if EffectMode(mode).after_commit else "tool.called"):
             continue
-        number = min(event.data["call"], len(modes[event.data["tool"]]))
-        fault = f"tool {event.data['tool']} call {number}: {mode}"
+        fault = tool_fault_label(event.data["tool"], event.data["call"], modes[event.data["tool"]])
         at = timeline.start_seconds + event.at_seconds
         found.append(timeline.event(at, Source.TOOL, "fault.fired", {"fault": fault}))
     return found

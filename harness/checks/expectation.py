@@ -12,6 +12,7 @@ UNIVERSAL: tuple[Check, ...] = (
     ending.within_bound(),
     requests.readable(),
     requests.accepted(),
+    requests.as_expected(),
     tools.every_call_answered_once(),
     ending.nothing_after_exit(),
     ending.nothing_left_running(),

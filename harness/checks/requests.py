@@ -98,6 +98,20 @@ def scripted() -> Check:
     return Check("requests.scripted", judge, Role.PRECONDITION)
 
 
+def as_expected() -> Check:
+    """Every request is as the step that answered it expects."""
+
+    def judge(history: History) -> Judgement:
+        good = "requests that are as their steps expect"
+        found = {
+            f"request {event.data['request']} ({event.data['step']})": list(event.data["differences"])
+            for event in history.of("request.mismatch")
+        }
+        return holds(condition=not found, expected=good, actual=found or good)
+
+    return Check("requests.expectation", judge)
+
+
 def user_texts(messages: Sequence[Mapping[str, object]]) -> list[str]:
     """Return the text blocks of the user's messages."""
     return [

@@ -16,7 +16,7 @@ from fake_provider.document import nearest
 from fake_provider.hold import EVENT_DEFAULT, Hold
 from fake_provider.replies import ErrorReply
 from fake_provider.script import Script
-from fake_provider.steps import Insist, sample_frames
+from fake_provider.steps import in_order, sample_frames
 from harness.model.scenario import Crash, Phase, Position
 from harness.tools.gate import ToolHold
 
@@ -77,21 +77,24 @@ def unreachable(crash: Crash, script: Script) -> str | None:
     lane = lanes.get(crash.lane)
     if lane is None:
         return f"there is no lane '{crash.lane}'{nearest(crash.lane, lanes)}"
-    if any(isinstance(step.answer, Insist) for step in lane.steps):
+    steps = tuple(in_order(lane.steps, rounds_at_most=crash.nth))
+    if any(step.policy is not None for step in steps):
         return None
-    steps = lane.steps
     if crash.at is Position.REPLY_STREAMING:
         steps = tuple(step for step in steps if not isinstance(step.answer, ErrorReply))
     if crash.nth > len(steps):
         return f"lane '{crash.lane}' answers {len(steps)} requests so, and nth is {crash.nth}"
-    if crash.at is not Position.REPLY_STREAMING:
+    step = steps[crash.nth - 1]
+    if crash.at is not Position.REPLY_STREAMING or step.templated:
         return None
     event = crash.event or EVENT_DEFAULT
-    names = [frame.name for frame in sample_frames(steps[crash.nth - 1], script.dialect)]
-    if event not in names:
-        return f"reply {crash.nth} of lane '{crash.lane}' has no event '{event}'{nearest(event, set(names))}"
-    if crash.event_nth > names.count(event):
-        return f"reply {crash.nth} of lane '{crash.lane}' has {names.count(event)} of '{event}', not {crash.event_nth}"
+    frames = sample_frames(step, script.dialects[0])
+    count = sum(frame.is_at(event) for frame in frames)
+    if not count:
+        names = {frame.name for frame in frames}
+        return f"reply {crash.nth} of lane '{crash.lane}' has no event '{event}'{nearest(event, names)}"
+    if crash.event_nth > count:
+        return f"reply {crash.nth} of lane '{crash.lane}' has {count} of '{event}', not {crash.event_nth}"
     return None
 
 

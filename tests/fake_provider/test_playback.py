@@ -9,22 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_provider.dialects import DIALECTS
 from fake_provider.document import parse_document
 from fake_provider.matchers import read_matcher
 from fake_provider.playback import NothingToPlay, Playback, Played
 from fake_provider.replies import ErrorReply, Reply, Text, ToolUse
-from fake_provider.requests import ModelRequest, Received, canonical_arguments
+from fake_provider.requests import ModelRequest, canonical_arguments
 from tests.fake_provider.property_settings import QUICK
-from tests.fake_provider.raw_client import HELLO, script
+from tests.fake_provider.scripts import asked, script
 from tests.fake_provider.test_anthropic_rules import assistant, result, text, use, user
-
-
-def asked(*messages: Any, headers: dict[str, str] | None = None, **fields: Any) -> ModelRequest:
-    """Decode a request as the provider would."""
-    body = {**HELLO, **({"messages": list(messages)} if messages else {}), **fields}
-    received = Received("POST", "/v1/messages", "", headers or {}, json.dumps(body).encode())
-    return DIALECTS["anthropic_messages"].decode(received)
 
 
 def played(playback: Playback, request: ModelRequest) -> Played:

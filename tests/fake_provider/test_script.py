@@ -14,8 +14,9 @@ from fake_provider.faults.point import Point
 from fake_provider.matchers import Condition, Pattern
 from fake_provider.replies import ERROR_WORDS, ErrorReply, Reply, Text, Thinking, ToolUse, Usage
 from fake_provider.script import Lane, Script, load_script, parse_lanes
-from fake_provider.steps import Insist, Step
-from tests.fake_provider.raw_client import script
+from fake_provider.policies.insist import Insist
+from fake_provider.steps import Repeat, Step
+from tests.fake_provider.scripts import script
 
 
 def only_step(text: str) -> Step:
