@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from fake_provider.dialects.anthropic_messages import AnthropicMessages
 from fake_provider.dialects.openai_chat import OpenAIChat
+from fake_provider.dialects.openai_responses import OpenAIResponses
 from fake_provider.dialects.problems import Problem, RefusedRequestError
 from fake_provider.limits import Limits
 from fake_provider.replies import ErrorReply, Reply
@@ -115,5 +116,6 @@ DIALECT_DEFAULT = "anthropic_messages"
 DIALECTS: Mapping[str, Dialect] = {
     "anthropic_messages": AnthropicMessages(),
     "openai_chat": OpenAIChat(),
+    "openai_responses": OpenAIResponses(),
 }
 """The register of dialects, by the word that a script uses."""
