@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fake_provider.dialects.anthropic_messages import AnthropicMessages
+from fake_provider.dialects.gemini import Gemini
 from fake_provider.dialects.openai_chat import OpenAIChat
 from fake_provider.dialects.openai_responses import OpenAIResponses
 from fake_provider.dialects.problems import Problem, RefusedRequestError
@@ -117,5 +118,6 @@ DIALECTS: Mapping[str, Dialect] = {
     "anthropic_messages": AnthropicMessages(),
     "openai_chat": OpenAIChat(),
     "openai_responses": OpenAIResponses(),
+    "gemini": Gemini(),
 }
 """The register of dialects, by the word that a script uses."""
