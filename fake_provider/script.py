@@ -7,7 +7,7 @@ Frozen data. Loading a script checks all of it and starts nothing; a running pro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -60,7 +60,7 @@ class Script:
     strict: bool = False
     require_key: bool = True
     flush: Flushing = "whole"
-    listen: Listen = Listen()
+    listen: Listen = field(default_factory=Listen)
     every_dialect: bool = True
 
     def lane_for(self, request: ModelRequest) -> Lane | None:

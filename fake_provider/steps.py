@@ -468,9 +468,9 @@ def _read_policy(word: str, fields: Mapping[str, Node], spoken: Spoken, level: i
     inner = node.fields(word, keys, required)
     for key, child in inner.items():
         if key != "steps" and holds_values(child.data()):
-            raise child.error(
-                f"'{word}' takes no values from the request; they can stand in say, call, reply and status"
-            )
+            raise child.error(f"'{word}' takes no values from the request; say, call, reply and status do")
+    if kind.one_of and not any(key in inner for key in kind.one_of):
+        raise node.error(f"{word} has none of {listed(kind.one_of)}; it needs one at least")
     policy = kind.read({key: child for key, child in inner.items() if key != "steps"})
     if "steps" not in inner:
         return policy, ()

@@ -1,4 +1,4 @@
-"""Scripts and requests for tests that need no connection: lanes from YAML text, requests decoded as a provider would."""
+"""Scripts and requests for tests without a connection: lanes from YAML text, requests decoded as a provider would."""
 
 from __future__ import annotations
 
