@@ -7,6 +7,7 @@ what is refused in ``anthropic_rules``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -57,9 +58,8 @@ MODELS: Mapping[str, str] = {
 }
 """What ``GET /v1/models`` lists, with the names to show; a request may name any model."""
 
-VERSIONS = ("2023-01-01", "2023-06-01")
-"""What the ``anthropic-version`` header may say (platform documentation, "Versions")."""
-
+# A version is a date; which dates there are changes, so that any is taken.
+_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}")
 _JSON = "application/json"
 _MODEL_PATH = "/v1/models/"
 _GET = frozenset({"GET", "HEAD"})
@@ -99,7 +99,7 @@ class AnthropicMessages:
         version = received.headers.get("anthropic-version")
         if version is None:
             return ErrorReply(400, "invalid_request_error", "anthropic-version: header is required")
-        if version not in VERSIONS:
+        if not _VERSION.fullmatch(version):
             message = f'anthropic-version: "{version}" is not a valid version'
             return ErrorReply(400, "invalid_request_error", message)
         return None
