@@ -44,9 +44,13 @@ class DocumentError(Exception):
     """
 
     def __init__(self, place: Place, message: str) -> None:
-        super().__init__(f"{place}: {message}")
+        # What is quoted may hold any character, and a message is one line all the same.
+        self.message = _LINE_BREAK.sub(lambda found: repr(found.group())[1:-1], message)
         self.place = place
-        self.message = message
+        super().__init__(f"{place}: {self.message}")
+
+
+_LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 def nearest(word: str, allowed: Collection[str]) -> str:

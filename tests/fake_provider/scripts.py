@@ -26,3 +26,28 @@ def asked(*messages: Any, headers: dict[str, str] | None = None, **fields: Any) 
     given = {"anthropic-version": "2023-06-01", "x-api-key": "k", **(headers or {})}
     received = Received("POST", "/v1/messages", "", given, json.dumps(body).encode())
     return DIALECTS["anthropic_messages"].decode(received)
+
+
+def user(*content: Any) -> dict[str, Any]:
+    """A user's message of these blocks."""
+    return {"role": "user", "content": list(content)}
+
+
+def assistant(*content: Any) -> dict[str, Any]:
+    """A message of the model."""
+    return {"role": "assistant", "content": list(content)}
+
+
+def text(words: str = "words") -> dict[str, Any]:
+    """A text block."""
+    return {"type": "text", "text": words}
+
+
+def use(call_id: str = "toolu_1", name: str = "deploy", arguments: Any = None) -> dict[str, Any]:
+    """A tool call."""
+    return {"type": "tool_use", "id": call_id, "name": name, "input": {} if arguments is None else arguments}
+
+
+def result(call_id: str = "toolu_1", **extra: Any) -> dict[str, Any]:
+    """A tool's result."""
+    return {"type": "tool_result", "tool_use_id": call_id, "content": "ok", **extra}

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_provider.document import parse_document
-from fake_provider.matchers import read_matcher
-from fake_provider.playback import NothingToPlay, Playback, Played
-from fake_provider.replies import ErrorReply, Reply, Text, ToolUse
+from fake_provider.dialects.anthropic_messages import AnthropicMessages
+from fake_provider.playback import NothingToPlay, Playback, Played, UnknownLaneError
+from fake_provider.replies import ErrorReply, Reply, Text, Thinking, ToolUse
 from fake_provider.requests import ModelRequest, canonical_arguments
+from fake_provider.steps import HoldStep
 from tests.fake_provider.property_settings import QUICK
-from tests.fake_provider.scripts import asked, script
-from tests.fake_provider.test_anthropic_rules import assistant, result, text, use, user
+from tests.fake_provider.scripts import asked, assistant, result, script, text, use, user
 
 
 def played(playback: Playback, request: ModelRequest) -> Played:
@@ -34,32 +33,6 @@ def call_of(outcome: Played) -> ToolUse:
 def text_of(outcome: Played) -> str:
     assert isinstance(outcome.answer, Reply)
     return "".join(block.text for block in outcome.answer.blocks if isinstance(block, Text))
-
-
-@pytest.mark.parametrize(
-    ("match", "fitting", "other"),
-    [
-        ("model: asked", asked(), asked(model="other")),
-        ("model: /^as/", asked(), asked(model="was")),
-        ("path: /v1/messages", asked(), None),
-        ("header: {X-App: cli}", asked(headers={"x-app": "cli"}), asked(headers={"x-app": "web"})),
-        ("header: {x-app: /^c/}", asked(headers={"x-app": "cli"}), asked()),
-        ("has_tools: true", asked(tools=[{"name": "t"}]), asked()),
-        ("stream: false", asked(), asked(stream=True)),
-        ("system_contains: title", asked(system=[text("Write a title")]), asked(system="none")),
-        ("text_contains: deploy", asked(user(text("deploy 7"))), asked(user(text("deploy")), user(text("other")))),
-        (
-            "has_tool_results: true",
-            asked(user(text()), assistant(use()), user(result())),
-            asked(user(text()), assistant(use()), user(result()), assistant(text()), user(text())),
-        ),
-        ("{model: asked, stream: true}", asked(stream=True), asked(stream=False)),
-    ],
-)
-def test_a_matcher_takes_what_fits(match: str, fitting: ModelRequest, other: ModelRequest | None) -> None:
-    conditions = read_matcher(parse_document(match, "match.yaml"))
-    assert all(condition.holds(fitting) for condition in conditions)
-    assert other is None or not all(condition.holds(other) for condition in conditions)
 
 
 def test_the_first_lane_that_matches_wins_and_the_rest_goes_to_the_default_lane() -> None:
@@ -168,6 +141,141 @@ def test_a_fault_of_insist_strikes_its_first_ask_only() -> None:
     faults = [played(playback, asked()).fault for _ in range(2)]
     assert faults[0] is not None
     assert faults[1] is None
+
+
+def test_a_repeat_plays_its_steps_again_and_a_nested_one_anew() -> None:
+    playback = Playback(
+        script("main: [{repeat: {times: 2, steps: [{say: a}, {repeat: {times: 2, steps: [{say: b}]}}]}}, {say: c}]")
+    )
+    assert [text_of(played(playback, asked())) for _ in range(7)] == ["a", "b", "b", "a", "b", "b", "c"]
+    assert playback.play(asked()) == NothingToPlay("main", "the script of lane 'main' is used up (steps: 7)")
+
+
+def test_a_policy_in_a_repeat_begins_anew_each_round() -> None:
+    playback = Playback(script("main: [{insist: {call: deploy, at_most: 1}, forever: true}]"))
+    spent = "I could not get deploy done; I asked 1 times."
+    assert [text_of(played(playback, asked())) for _ in range(4)] == ["", spent, "", spent]
+
+
+def test_a_forever_step_is_steady_where_nothing_can_make_it_differ() -> None:
+    def steady(lanes: str) -> bool:
+        return played(Playback(script(f"main: [{lanes}]")), asked()).steady
+
+    assert steady("{say: a, forever: true}")
+    assert steady("{error: overloaded, forever: true}")
+    assert steady("{repeat: {forever: true, steps: [{say: a, forever: true}]}}")
+    assert steady("{call: t, id: toolu_x, forever: true}")
+    assert not steady("{call: t, forever: true}")
+    assert not steady("{say: a}")
+    assert not steady("{say: a, times: 9}")
+    assert not steady("{repeat: {forever: true, steps: [{say: a}, {say: b}]}}")
+    assert not steady("{say: 'a {{model}}', forever: true}")
+    assert not steady("{say: a, cut: {event: text}, forever: true}")
+    assert not steady("{say: a, hold: x, forever: true}")
+    assert not steady("{say: a, expect_request: {model: asked}, forever: true}")
+    assert not steady("{windowed: {tokens: 900, steps: [{say: a, forever: true}]}}")
+
+
+def test_a_steady_answer_is_the_same_object_each_time() -> None:
+    playback = Playback(script("main: [{say: a, forever: true}]"))
+    first, second = played(playback, asked()), played(playback, asked())
+    assert first.answer is second.answer
+    assert first.message_id != second.message_id
+
+
+def test_a_hold_and_an_expectation_go_with_the_answer() -> None:
+    playback = Playback(script("main: [{hold: gate}, {say: a, times: 2, expect_request: {model: other}}]"))
+    outcomes = [played(playback, asked()), played(playback, asked(model="other"))]
+    assert [outcome.hold for outcome in outcomes] == [HoldStep("gate"), None]
+    assert [[str(found) for found in outcome.mismatches] for outcome in outcomes] == [
+        ["model: expected other, found asked"],
+        [],
+    ]
+
+
+VALUES = {
+    "{{last_user_text}}": "hi",
+    "{{ model }} {{request_number}} {{message_count}}": "asked 1 1",
+    "[{{tool_result}}]": "[]",
+    "{{header.X-App}}/{{header.x-none}}": "cli/",
+    "{{{{model}} and {{model}}": "{{model}} and asked",
+    "a {b} }}": "a {b} }}",
+}
+
+
+@pytest.mark.parametrize("written", VALUES)
+def test_values_of_the_request_stand_in_texts_and_arguments(written: str) -> None:
+    lane = json.dumps({"main": [{"say": written, "think": written, "call": "t", "with": {"a": [written, 1]}}]})
+    outcome = played(Playback(script(lane)), asked(headers={"x-app": "cli"}))
+    value = VALUES[written]
+    assert isinstance(outcome.answer, Reply)
+    assert outcome.answer.blocks[:2] == (Thinking(value), Text(value))
+    assert call_of(outcome).input == {"a": [value, 1]}
+
+
+def test_values_stand_in_raw_arguments_and_errors_and_the_number_counts_the_lane() -> None:
+    lanes = """
+        main:
+          - {call: t, arguments: '{"a": "{{request_number}}'}
+          - status: {code: 400, message: 'no {{model}}', body: '{{request_number}}'}
+    """
+    playback = Playback(script(lanes))
+    assert call_of(played(playback, asked())).arguments == '{"a": "1'
+    refused = played(playback, asked()).answer
+    assert isinstance(refused, ErrorReply)
+    assert (refused.message, refused.body) == ("no asked", "2")
+
+
+def test_the_last_result_is_a_value() -> None:
+    history = user(text()), assistant(use()), user(result(content="shipped"))
+    assert text_of(played(Playback(script("main: [{say: 'It said {{tool_result}}.'}]")), asked(*history))) == (
+        "It said shipped."
+    )
+
+
+def states(playback: Playback) -> list[tuple[int, int, str | None, int]]:
+    return [(state.step, state.steps, state.label, state.answered) for state in playback.state()]
+
+
+def test_a_lane_can_be_looked_at_skipped_and_begun_anew() -> None:
+    playback = Playback(
+        script("main: [{say: a, times: 2, name: first}, overloaded]\nempty: {match: {model: x}, steps: []}")
+    )
+    assert states(playback) == [(1, 2, "first", 0), (1, 0, None, 0)]
+    first = played(playback, asked())
+    playback.skip("main")
+    assert states(playback)[0] == (2, 2, "overloaded", 1)
+    playback.skip("main")
+    playback.skip("main")
+    assert states(playback)[0] == (3, 2, None, 1)
+    assert isinstance(playback.play(asked()), NothingToPlay)
+    playback.reset()
+    assert played(playback, asked()) == first
+    with pytest.raises(UnknownLaneError, match="no lane 'mian'; did you mean 'main'"):
+        playback.skip("mian")
+
+
+def test_a_policy_can_be_skipped_from_inside() -> None:
+    playback = Playback(script("main: [{windowed: {tokens: 900, steps: [{say: a}, {say: b}]}}, {say: c}]"))
+    assert text_of(played(playback, asked())) == "a"
+    playback.skip("main")
+    assert text_of(played(playback, asked())) == "c"
+
+
+def test_a_reply_that_the_dialect_cannot_say_uses_up_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    playback = Playback(script("main: [{say: a}]"))
+    with monkeypatch.context() as context:
+        context.setattr(AnthropicMessages, "unsayable", lambda self, reply: "it has no texts")
+        assert playback.play(asked()) == NothingToPlay(
+            "main", "step 'say' cannot be said in anthropic_messages: it has no texts"
+        )
+    assert text_of(played(playback, asked())) == "a"
+
+
+def test_an_empty_lane_is_used_up() -> None:
+    assert Playback(script("main: []")).play(asked()) == NothingToPlay(
+        "main", "the script of lane 'main' is used up (steps: 0)"
+    )
 
 
 JSON = st.recursive(

@@ -41,6 +41,7 @@ from tests.fake_provider.scripts import script
 def only_step(text: str) -> Step:
     [lane] = script(f"main:\n  - {text}").lanes
     [step] = lane.steps
+    assert isinstance(step, Step)
     return step
 
 
@@ -447,7 +448,7 @@ def test_tools_are_renamed_in_every_kind_of_step() -> None:
     renamed = script("main: [{call: a, with: {x: 1}}, overloaded, {insist: {call: b}}, {say: hi}]").renamed_tools(
         prefixed
     )
-    answers = [step.answer for step in renamed.lanes[0].steps]
+    answers = [step.answer for step in in_order(renamed.lanes[0].steps, 1)]
     assert answers == [
         Reply((ToolUse("mcp__effects__a", {"arguments": {"x": 1}}),), "tool_use"),
         ERROR_WORDS["overloaded"],
