@@ -238,7 +238,8 @@ class OpenAIResponses:
         if error.carrier == "response.failed":
             failed = {**response, "status": "failed", "error": {"code": error.code, "message": error.message}}
             return _frame(Event("response.failed", {"response": failed}, fixed=False), number)
-        return _frame(Event("error", body if error.carrier == "flat" else {"error": body}), number)
+        flat = {name: body[name] for name in ("code", "message", "param")}
+        return _frame(Event("error", flat if error.carrier == "flat" else {"error": body}), number)
 
     def unknown_frame(self) -> Frame:
         """Encode an event of a type that does not exist."""
@@ -387,7 +388,7 @@ def _messages(items: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
     """Yield the conversation: items of the model in a row are one message of it, outputs in a row one of the user."""
     role, blocks = "", list[RequestBlock]()
     for item in items:
-        kind = type_of(item)
+        kind = type_of(item) or ""
         if kind == "message" and item["role"] in _SYSTEM:
             continue
         by_user = (kind == "message" and item["role"] == "user") or kind.endswith("_output")

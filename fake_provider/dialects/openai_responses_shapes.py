@@ -138,12 +138,14 @@ def items_of(body: Body) -> list[Any]:
     return given if isinstance(given, list) else []
 
 
-def type_of(item: Mapping[str, Any]) -> Any:
-    """Return an item's type, which a message may leave out."""
+def type_of(item: Mapping[str, Any]) -> str | None:
+    """Return an item's type, which a message and a reference may leave out."""
     kind = item.get("type")
-    if kind is None:
-        return "message" if "role" in item else "item_reference" if set(item) == {"id"} else None
-    return kind
+    if kind is not None:
+        return str(kind)
+    if "role" in item:
+        return "message"
+    return "item_reference" if set(item) == {"id"} else None
 
 
 def items_judged(judged: Judged) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -197,14 +199,14 @@ def _item_fields(judged: Judged) -> list[Finding]:
     return [
         finding
         for index, item in items_judged(judged)
-        for finding in fields_found(item, ITEM_FIELDS.get(str(type_of(item)), ()), f"input[{index}]")
+        for finding in fields_found(item, ITEM_FIELDS.get(type_of(item), ()), f"input[{index}]")
     ]
 
 
 def _item_ids(judged: Judged) -> list[Finding]:
     found = []
     for index, item in items_judged(judged):
-        prefix = ID_PREFIXES.get(str(type_of(item)))
+        prefix = ID_PREFIXES.get(type_of(item))
         given = item.get("id")
         if prefix and isinstance(given, str) and not given.startswith(prefix):
             text = f"Invalid 'input[{index}].id': '{given}'. Expected an ID that begins with '{prefix}'."
@@ -302,7 +304,7 @@ def _tool_choice(judged: Judged) -> list[Finding]:
     tools = judged.body.get("tools")
     if choice == "required" and not tools:
         return [Finding("Tool choice 'required' must be specified with 'tools' parameter.", "tool_choice")]
-    if not isinstance(choice, Mapping) or choice.get("type") not in CALL_TYPES or _tools_shape(judged):
+    if not isinstance(choice, Mapping) or choice.get("type") not in tuple(CALL_TYPES) or _tools_shape(judged):
         return []
     if any(choice.get("name") in (tool.name, tool.joined) for tool in offered_tools(tools)):
         return []
