@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 POLL_SECONDS = 0.0005
 
@@ -21,6 +22,14 @@ class Clock:
         if time_scale <= 0:
             raise ValueError(f"time_scale is a number above 0, found {time_scale}")
         self.time_scale = time_scale
+
+    def scripted(self, seconds: float) -> float:
+        """Return how many scripted seconds a real time is."""
+        return seconds * self.time_scale
+
+    def today(self) -> datetime:
+        """Return the real time, which a certificate needs; nothing else here depends on it."""
+        return datetime.now(UTC)  # noqa: TID251 - this is the edge at which the provider reads the time
 
     async def wait(self, seconds: float | None, *until: asyncio.Event) -> None:
         """Wait for a time in scripted seconds, or for ever where it is ``None``, or until one of the events is set."""

@@ -1,21 +1,22 @@
-"""One request and its reply: decoding, routing, holding, and carrying out what is to happen on the wire.
+"""One admitted request and its reply: holding, and carrying out what is to happen on the wire.
 
 It knows the order of things and records each of them; the bytes leave through a ``Peer``, which is the server's. It
-never opens, reads or closes a socket itself.
+never opens, reads or closes a socket itself, and it never decides what to answer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
 
-from fake_provider.clock import Clock
-from fake_provider.dialects import DIALECTS, Dialect, Problem, RefusedRequestError, Served
-from fake_provider.faults import Fault
-from fake_provider.hold import Hold
-from fake_provider.inbound import Garbage, Parsed
+from fake_provider.desk import Admitted, Desk, Understood
+from fake_provider.dialects import Problem, Served
+from fake_provider.faults import Fault, ReplyFault, WireFault
+from fake_provider.hold import Hold, HoldPosition
+from fake_provider.inbound import Garbage
 from fake_provider.journal import (
     ClientLeft,
     FaultFired,
@@ -23,33 +24,30 @@ from fake_provider.journal import (
     HoldReached,
     HoldReleased,
     HoldSkipped,
-    Journal,
     ReplyEnded,
     ReplyStarted,
-    RequestReceived,
     RequestRefused,
     UnexpectedRequest,
-    redacted,
 )
-from fake_provider.playback import NothingToPlay, Playback, Played
+from fake_provider.playback import NothingToPlay, Played
 from fake_provider.replies import ErrorReply, Reply
-from fake_provider.requests import ModelRequest, NotJsonError, Received, decode_json
-from fake_provider.script import Script
 from fake_provider.wire import (
-    LAST_CHUNK,
     Action,
     Close,
+    Draft,
     Fired,
+    Flush,
+    Framing,
     HoldHere,
     Pause,
     PlainReply,
+    Refuse,
     Reset,
     Send,
     SendEnd,
+    SendFill,
     SendHead,
-    chunk,
-    head,
-    plain_actions,
+    SendRaw,
     settled,
     with_hold,
 )
@@ -79,37 +77,14 @@ class Peer(Protocol):
     def reset(self) -> None:
         """Send a RST."""
 
+    def refuse(self, seconds: float, how: Literal["refused", "full"]) -> str | None:
+        """Take no new connection for a time; return why that cannot be done, or nothing where it is."""
+
     async def drained(self) -> None:
         """Wait until the kernel takes more bytes, or the connection is gone."""
 
     async def acknowledged(self) -> None:
         """Wait until the peer's kernel has acknowledged every byte, or the connection is gone."""
-
-
-class Desk:
-    """What all connections of a provider share: the played script, the holds, the journal, the clock.
-
-    Args:
-        script: What to answer.
-        journal: Where to record.
-        holds: Places at which to keep clients waiting.
-        time_scale: Scripted waits are divided by this.
-    """
-
-    def __init__(self, script: Script, journal: Journal, holds: Sequence[Hold], time_scale: float) -> None:
-        self.script = script
-        self.journal = journal
-        self.holds = tuple(holds)
-        self.clock = Clock(time_scale)
-        self.dialect: Dialect = DIALECTS[script.dialect]
-        self.playback = Playback(script)
-        self.stopping = asyncio.Event()
-        self._request_count = 0
-
-    def next_request(self) -> int:
-        """Return the number of a request that has just been read."""
-        self._request_count += 1
-        return self._request_count
 
 
 @dataclass(slots=True)
@@ -123,101 +98,60 @@ class Sent:
 
 
 class Exchange:
-    """One request and its reply on a connection."""
+    """One admitted request and its reply on a connection."""
 
-    def __init__(self, desk: Desk, peer: Peer, parsed: Parsed) -> None:
+    def __init__(self, desk: Desk, peer: Peer, admitted: Admitted) -> None:
         self._desk = desk
         self._peer = peer
-        self._parsed = parsed
+        self._admitted = admitted
+        self._parsed = admitted.understood.parsed
+        self._dialect = admitted.understood.dialect
         self._journal = desk.journal
         self._sent = Sent()
-        self.number = desk.next_request()
-        self.request_id = f"req_{self.number:024d}"
+        self._framing = Framing(
+            keep_alive=self._parsed.keep_alive, with_body=self._parsed.received.method != "HEAD", chunked=False
+        )
+        self.number = admitted.number
+        self._holds: list[Hold] = []
 
     async def run(self) -> bool:
         """Answer the request, and return whether the connection can be used again."""
+        self._desk.record(self._admitted)
         try:
             await self._answer()
         finally:
-            self._journal.append(
-                ReplyEnded(
-                    at_seconds=self._journal.now(),
-                    request=self.number,
-                    status=self._sent.status,
-                    frames=self._sent.frames,
-                    bytes=self._sent.bytes,
-                    complete=self._sent.complete,
-                )
-            )
-        return self._sent.complete and self._parsed.keep_alive
+            self._record_ended()
+        return self._sent.complete and self._framing.keep_alive
 
-    async def _answer(self) -> None:
-        received = self._parsed.received
-        dialect = self._desk.dialect
-        if not dialect.is_model_request(received):
-            self._record_received(received, None, None, None, side=True)
-            await self._send_plain(dialect.side_reply(received, self.request_id))
-            return
-        try:
-            request = dialect.decode(received)
-        except RefusedRequestError as refused:
-            self._record_received(received, None, None, None)
-            await self._refuse(refused.problems, None)
-            return
-        problems = dialect.problems(request, self._desk.script.window_tokens)
-        if problems:
-            lane = self._desk.script.lane_for(request)
-            played = None
-        else:
-            played = self._desk.playback.play(request)
-            lane = None
-        lane_name = played.lane if played is not None else lane.name if lane is not None else None
-        self._record_received(received, request, lane_name, played.step if isinstance(played, Played) else None)
-        if lane_name is not None and not await self._hold_received(lane_name):
-            return
-        if played is None:
-            await self._refuse(problems, request)
-        elif isinstance(played, NothingToPlay):
-            await self._unexpected(played, request)
-        else:
-            await self._perform(played, request)
-
-    def _record_received(
-        self,
-        received: Received,
-        request: ModelRequest | None,
-        lane: str | None,
-        step: str | None,
-        *,
-        side: bool = False,
-    ) -> None:
+    def _record_ended(self) -> None:
         self._journal.append(
-            RequestReceived(
+            ReplyEnded(
                 at_seconds=self._journal.now(),
                 request=self.number,
-                connection=self._peer.number,
-                lane=lane,
-                step=step,
-                method=received.method,
-                path=received.path,
-                headers=redacted(received.headers),
-                body=_body_for_journal(received.body) if request is None else request.body,
-                model=None if request is None else request.model,
-                stream=request is not None and request.stream,
-                side=side,
+                status=self._sent.status,
+                frames=self._sent.frames,
+                bytes=self._sent.bytes,
+                complete=self._sent.complete,
             )
         )
 
-    def _served(self, request: ModelRequest | None, message_id: str = "") -> Served:
-        return Served(
-            message_id=message_id,
-            request_id=self.request_id,
-            model="" if request is None else request.model,
-            input_tokens=0 if request is None else request.estimated_tokens,
-            window_tokens=self._desk.script.window_tokens,
-        )
+    async def _answer(self) -> None:
+        understood, played = self._admitted.understood, self._admitted.played
+        served = self._desk.served(self._admitted)
+        if understood.unauthenticated is not None:
+            await self._send_plain(self._dialect.error(understood.unauthenticated, served))
+        elif understood.side:
+            await self._send_plain(self._dialect.side_reply(self._parsed.received, self._admitted.request_id))
+        elif self._admitted.lane is not None and not await self._hold_received(self._admitted.lane):
+            return
+        elif understood.problems:
+            await self._refuse(understood.problems)
+        elif isinstance(played, NothingToPlay):
+            await self._unexpected(played)
+        elif played is not None:
+            await self._perform(played)
 
-    async def _refuse(self, problems: Sequence[Problem], request: ModelRequest | None) -> None:
+    async def _refuse(self, problems: Sequence[Problem]) -> None:
         self._journal.append(
             RequestRefused(
                 at_seconds=self._journal.now(),
@@ -226,10 +160,9 @@ class Exchange:
                 problems=tuple(problem.message for problem in problems),
             )
         )
-        error = ErrorReply(400, "invalid_request_error", problems[0].message)
-        await self._send_plain(self._desk.dialect.error(error, self._served(request)))
+        await self._send_plain(self._dialect.refusal(problems[0], self._desk.served(self._admitted)))
 
-    async def _unexpected(self, nothing: NothingToPlay, request: ModelRequest) -> None:
+    async def _unexpected(self, nothing: NothingToPlay) -> None:
         self._journal.append(
             UnexpectedRequest(
                 at_seconds=self._journal.now(), request=self.number, lane=nothing.lane, reason=nothing.reason
@@ -237,54 +170,65 @@ class Exchange:
         )
         message = f"unexpected request {self.number}: {nothing.reason}"
         error = ErrorReply(400, "invalid_request_error", message, headers=(("x-should-retry", "false"),))
-        await self._send_plain(self._desk.dialect.error(error, self._served(request)))
+        await self._send_plain(self._dialect.error(error, self._desk.served(self._admitted)))
 
-    async def _perform(self, played: Played, request: ModelRequest) -> None:
-        dialect = self._desk.dialect
-        served = self._served(request, played.message_id)
-        answer = played.answer
-        if isinstance(answer, ErrorReply):
-            await self._send_plain(dialect.error(answer, served))
+    async def _perform(self, played: Played) -> None:
+        served = self._desk.served(self._admitted, played.message_id)
+        answer, fault = played.answer, played.fault
+        hold = self._named_hold(played)
+        if hold is not None and hold.position == "request.received" and not await self._hold(hold):
             return
-        if not request.stream:
-            await self._perform_whole(played, answer, served)
-            return
-        frames = dialect.frames(answer, served)
-        actions = plain_actions(frames)
-        if played.fault is not None:
-            frames = settled(frames)
-            reason = played.fault.unreachable(frames)
+        reply_fault = fault if isinstance(fault, ReplyFault) else None
+        if reply_fault is not None:
+            reason = "it answers with a status" if isinstance(answer, ErrorReply) else reply_fault.unsayable(answer)
+            if reason is not None:
+                self._skip_fault(reply_fault, reason)
+                reply_fault = None
+            elif isinstance(answer, Reply):
+                answer = reply_fault.reshape(answer)
+        draft = drafted(self._admitted.understood, answer, served)
+        draft = replace(draft, frames=settled(draft.frames))
+        actions = draft.actions()
+        if reply_fault is not None:
+            actions = (*actions[:-1], Fired(reply_fault.kind, "in the whole reply"), actions[-1])
+        elif isinstance(fault, WireFault):
+            reason = fault.unreachable(draft)
             if reason is None:
-                actions = played.fault.rewrite(frames, dialect.error_frame)
+                actions = fault.strike(draft, self._dialect)
             else:
-                self._skip_fault(played.fault, reason)
-        actions = self._with_holds(actions, played.lane)
-        await self._carry_out(actions, dialect.stream_headers(served), played.fault)
+                self._skip_fault(fault, reason)
+                fault = None
+        actions = self._with_holds(draft, actions, played.lane)
+        if hold is not None and hold.position == "reply.streaming":
+            actions = self._with_hold(actions, hold)
+        await self._carry_out(actions, fault)
 
-    async def _perform_whole(self, played: Played, answer: Reply, served: Served) -> None:
-        dialect = self._desk.dialect
-        for hold in self._desk.holds:
-            if hold.position == "reply.streaming" and hold.counts(played.lane):
-                self._skip_hold(hold, "the request asked for a reply that is not streamed")
-        if played.fault is not None and not played.fault.needs_stream:
-            await self._carry_out(played.fault.rewrite((), dialect.error_frame), (), played.fault)
-            return
-        if played.fault is not None:
-            self._skip_fault(played.fault, "the request asked for a reply that is not streamed")
-        await self._send_plain(dialect.whole(answer, served))
-
-    def _with_holds(self, actions: tuple[Action, ...], lane: str) -> tuple[Action, ...]:
-        if not any(isinstance(action, SendHead) for action in actions):
+    def _with_holds(self, draft: Draft, actions: tuple[Action, ...], lane: str) -> tuple[Action, ...]:
+        if not any(isinstance(action, SendHead) for action in actions) or draft.status >= 400:
             return actions
-        for index, hold in enumerate(self._desk.holds):
+        for hold in self._desk.holds:
             if hold.position != "reply.streaming" or not hold.counts(lane):
                 continue
-            held = with_hold(actions, index, hold.event, hold.event_nth)
-            if held is None:
-                self._skip_hold(hold, f"the reply sends no complete {hold.event} number {hold.event_nth}")
-            else:
-                actions = held
+            if not draft.streamed:
+                self._skip_hold(hold, "the request asked for a reply that is not streamed")
+                continue
+            actions = self._with_hold(actions, hold)
         return actions
+
+    def _with_hold(self, actions: tuple[Action, ...], hold: Hold) -> tuple[Action, ...]:
+        held = with_hold(actions, len(self._holds), hold.event, hold.event_nth)
+        if held is None:
+            self._skip_hold(hold, f"the reply sends no complete {hold.event} number {hold.event_nth}")
+            return actions
+        self._holds.append(hold)
+        return held
+
+    def _named_hold(self, played: Played) -> Hold | None:
+        step = played.hold
+        if step is None:
+            return None
+        position: HoldPosition = "request.received" if step.event is None else "reply.streaming"
+        return Hold(position, lane=played.lane, event=step.event, event_nth=step.nth, name=step.name)
 
     def _skip_fault(self, fault: Fault, reason: str) -> None:
         self._journal.append(
@@ -298,7 +242,7 @@ class Exchange:
 
     async def _hold_received(self, lane: str) -> bool:
         """Hold at ``request.received`` where a hold says so, and return whether the client is still there."""
-        for hold in self._desk.holds:
+        for hold in tuple(self._desk.holds):
             if hold.position == "request.received" and hold.counts(lane) and not await self._hold(hold):
                 return False
         return True
@@ -311,7 +255,11 @@ class Exchange:
             HoldReached(at_seconds=self._journal.now(), request=self.number, position=hold.position, detail=hold.detail)
         )
         hold.reached.set()
+        if hold.name is not None:
+            self._desk.named_holds.arrive(hold)
         await self._wait(None, hold.released)
+        if hold.name is not None:
+            self._desk.named_holds.leave(hold)
         if hold.released.is_set():
             self._journal.append(
                 HoldReleased(at_seconds=self._journal.now(), request=self.number, position=hold.position)
@@ -343,10 +291,7 @@ class Exchange:
         self._peer.write(data)
 
     async def _send_plain(self, plain: PlainReply) -> None:
-        self._start(plain.status)
-        with_body = self._parsed.received.method != "HEAD"
-        self._write(_encode_plain(plain, with_body=with_body, keep_alive=self._parsed.keep_alive))
-        await self._finish()
+        await self._carry_out(Draft.of_plain(plain).actions(), None)
 
     async def _finish(self) -> None:
         """Wait until the kernel has taken the reply; a client that is gone by then did not get it."""
@@ -356,43 +301,32 @@ class Exchange:
         else:
             self._sent.complete = True
 
-    async def _carry_out(
-        self, actions: Sequence[Action], headers: tuple[tuple[str, str], ...], fault: Fault | None
-    ) -> None:
+    async def _carry_out(self, actions: Sequence[Action], fault: Fault | None) -> None:
         """Carry out the actions of a reply, in order, until one of them ends it or the client leaves."""
         fired = False
         pending: list[bytes] = []
+        by_event = self._desk.script.flush == "event"
         for action in actions:
-            match action:
-                case SendHead():
-                    pending.append(self._stream_head(headers))
-                    continue
-                case Send():
-                    pending.append(self._framed(action))
-                    continue
-                case SendEnd():
-                    if self._parsed.chunked:
-                        pending.append(LAST_CHUNK)
+            if isinstance(action, SendHead):
+                self._start(action.status)
+            if isinstance(action, Send) and action.complete and action.event != "body":
+                self._sent.frames[action.event] = self._sent.frames.get(action.event, 0) + 1
+            if isinstance(action, SendRaw) or (isinstance(action, SendHead | Send) and action.drip is None):
+                pending.append(self._framing.encode(action))
+                if by_event:
                     self._flush(pending)
-                    await self._finish()
-                    return
+                continue
+            if isinstance(action, SendEnd):
+                pending.append(self._framing.encode(action))
+                self._flush(pending)
+                await self._finish()
+                break
             self._flush(pending)
             if not await self._interrupt(action):
                 break
             fired = fired or isinstance(action, Fired)
         if fault is not None and not fired:
             self._skip_fault(fault, "the client left before the fault's place was reached")
-
-    def _stream_head(self, headers: tuple[tuple[str, str], ...]) -> bytes:
-        self._start(200)
-        transfer = (("transfer-encoding", "chunked"),) if self._parsed.chunked else ()
-        connection = () if self._parsed.keep_alive else (("connection", "close"),)
-        return head(200, (*headers, *transfer, *connection))
-
-    def _framed(self, send: Send) -> bytes:
-        if send.complete:
-            self._sent.frames[send.event] = self._sent.frames.get(send.event, 0) + 1
-        return chunk(send.payload) if self._parsed.chunked else send.payload
 
     def _flush(self, pending: list[bytes]) -> None:
         if pending:
@@ -408,22 +342,84 @@ class Exchange:
             case Reset():
                 self._peer.reset()
                 return False
-            case Pause(seconds):
-                await self._wait(seconds)
+            case Flush():
                 return self._still_here()
+            case Pause():
+                return await self._pause(action)
+            case SendHead() | Send():
+                return await self._drip(action)
+            case SendFill():
+                return await self._fill(action)
+            case Refuse(seconds, how):
+                return self._refuse_connections(seconds, how)
             case HoldHere(hold):
                 await self._peer.acknowledged()
-                return self._still_here() and await self._hold(self._desk.holds[hold])
-            case Fired(kind, detail):
-                await self._peer.acknowledged()
-                if not self._still_here():
-                    return False
-                self._journal.append(
-                    FaultFired(at_seconds=self._journal.now(), request=self.number, kind=kind, detail=detail)
-                )
-                return True
+                return self._still_here() and await self._hold(self._holds[hold])
+            case Fired():
+                return await self._fire(action)
             case _:
                 raise TypeError(f"not an interruption: {action}")
+
+    async def _fire(self, fired: Fired) -> bool:
+        if not fired.abrupt:
+            await self._peer.acknowledged()
+            if not self._still_here():
+                return False
+        self._journal.append(
+            FaultFired(at_seconds=self._journal.now(), request=self.number, kind=fired.kind, detail=fired.detail)
+        )
+        return True
+
+    async def _pause(self, pause: Pause) -> bool:
+        if pause.every_seconds is None or pause.ping is None:
+            await self._wait(pause.seconds)
+            return self._still_here()
+        left = math.inf if pause.seconds is None else pause.seconds
+        while left > 0:
+            await self._wait(min(left, pause.every_seconds))
+            if not self._still_here():
+                return False
+            left -= pause.every_seconds
+            if left > 0:
+                self._sent.frames[pause.ping.event] = self._sent.frames.get(pause.ping.event, 0) + 1
+                self._write(self._framing.encode(pause.ping))
+        return True
+
+    async def _drip(self, action: SendHead | Send) -> bool:
+        """Send one head or event in small pieces, as chunks of their own where the body is chunked."""
+        drip = action.drip
+        if drip is None:
+            raise TypeError(f"nothing drips in {action}")
+        if isinstance(action, SendHead):
+            data, framed = self._framing.encode(action), False
+        else:
+            data, framed = action.payload, True
+        for start in range(0, len(data), drip.bytes_each):
+            if start:
+                await self._wait(drip.seconds)
+                if not self._still_here():
+                    return False
+            piece = data[start : start + drip.bytes_each]
+            self._write(self._framing.body(piece) if framed else piece)
+        return True
+
+    async def _fill(self, fill: SendFill) -> bool:
+        encoded = self._framing.body(fill.payload)
+        for _ in range(fill.pieces):
+            self._write(encoded)
+            await self._peer.drained()
+            if not self._still_here():
+                return False
+        return True
+
+    def _refuse_connections(self, seconds: float, how: Literal["refused", "full"]) -> bool:
+        reason = self._peer.refuse(seconds, how)
+        if reason is None:
+            return True
+        self._journal.append(
+            FaultSkipped(at_seconds=self._journal.now(), request=self.number, kind="refuse_connections", reason=reason)
+        )
+        return False
 
     def _still_here(self) -> bool:
         if self._peer.left.is_set():
@@ -432,24 +428,26 @@ class Exchange:
         return not self._desk.stopping.is_set()
 
 
-def _encode_plain(plain: PlainReply, *, with_body: bool, keep_alive: bool) -> bytes:
-    connection = () if keep_alive else (("connection", "close"),)
-    length = () if plain.status in (204, 304) else (("content-length", str(len(plain.body))),)
-    encoded = head(plain.status, (*plain.headers, *length, *connection))
-    return encoded + plain.body if with_body and length else encoded
+def drafted(understood: Understood, answer: Reply | ErrorReply, served: Served) -> Draft:
+    """Return the reply to a request as it leaves undisturbed."""
+    dialect, request = understood.dialect, understood.request
+    if isinstance(answer, ErrorReply):
+        return Draft.of_plain(dialect.error(answer, served))
+    if request is None or not request.stream:
+        return Draft.of_plain(dialect.whole(answer, served))
+    return Draft(
+        status=200,
+        headers=dialect.stream_headers(served),
+        frames=dialect.frames(answer, served),
+        streamed=True,
+        transfer="chunked" if understood.parsed.chunked else "until_close",
+    )
 
 
 def garbage_reply(desk: Desk, garbage: Garbage) -> bytes:
     """Encode the answer to something that is no request; the connection ends with it."""
     error = ErrorReply(garbage.status, "invalid_request_error", garbage.reason)
-    plain = desk.dialect.error(error, Served("", "req_none", "", 0, 0))
-    return _encode_plain(plain, with_body=True, keep_alive=False)
-
-
-def _body_for_journal(body: bytes) -> Any:
-    if not body:
-        return None
-    try:
-        return decode_json(body)
-    except NotJsonError:
-        return body.decode("utf-8", "replace")
+    dialect = desk.dialects[0]
+    plain = dialect.error(error, Served("", dialect.request_id(0), "", 0, 0))
+    framing = Framing(keep_alive=False, with_body=True, chunked=False)
+    return b"".join(framing.encode(action) for action in Draft.of_plain(plain).actions())

@@ -61,11 +61,18 @@ class RequestReader:
         self._body = bytearray()
         self._continued = False
         self._ended = False
+        self._fresh = True
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it stands between two requests and holds no byte of the next one."""
+        return self._fresh
 
     def feed(self, data: bytes) -> None:
         """Take bytes from the client; empty ones mean that no more will come."""
         if data or not self._ended:
             self._ended = not data
+            self._fresh = False
             self._parser.receive_data(data)
 
     def poll(self) -> Parsed | Garbage | Signal:
@@ -108,6 +115,7 @@ class RequestReader:
         self._body = bytearray()
         self._continued = False
         self._ended = ended
+        self._fresh = not rest and not ended
         if rest:
             self._parser.receive_data(rest)
         if ended:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar
@@ -271,6 +271,15 @@ class Journal:
             self._appended += 1
         if self._listener is not None:
             self._listener(entry)
+
+    def extend(self, entries: Sequence[AnyEntry]) -> None:
+        """Append entries that happened at one moment, in order."""
+        with self._lock:
+            self._entries.extend(entries)
+            self._appended += len(entries)
+        if self._listener is not None:
+            for entry in entries:
+                self._listener(entry)
 
     def clear(self) -> None:
         """Forget every entry; numbers of requests and connections go on."""

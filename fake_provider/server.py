@@ -1,7 +1,8 @@
-"""The server: the only file with sockets. It carries out what scripts, faults and holds say, byte by byte.
+"""The server: connections, byte by byte. Together with ``fake_provider.listener`` the only file with sockets.
 
-Requests are parsed by h11; replies are written here without a library, so that any of them can break at any byte. It
-never decides what to answer and never measures time except by the journal's clock. It listens on loopback only.
+Requests are parsed by h11 the first time their bytes are seen; replies are written here without a library, so that any
+of them can break at any byte. It never decides what to answer and never measures time except by the journal's clock. It
+listens on loopback only.
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ import struct
 import termios
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Literal, cast
 
-from fake_provider.exchange import Desk, Exchange, garbage_reply
-from fake_provider.hold import Hold
+from fake_provider.certificates import Certified, certified
+from fake_provider.desk import Admitted, Desk, Understood
+from fake_provider.exchange import Exchange, garbage_reply
+from fake_provider.hold import Hold, NamedHolds
 from fake_provider.inbound import Garbage, Parsed, RequestReader, Signal
 from fake_provider.journal import ConnectionClosed, ConnectionOpened, GarbageReceived, Journal
+from fake_provider.listener import BACKLOG, Listener, bound_socket
+from fake_provider.playback import Playback
 from fake_provider.script import Script
+from fake_provider.steady import steady_writes
 from fake_provider.wire import head
 
-BACKLOG = 1024
 PIPELINED_BYTES_MAX = 1024 * 1024
 
 
@@ -55,6 +61,52 @@ class Provider:
         self._connections: set[_Connection] = set()
         self._failures: list[BaseException] = []
         self._connection_count = 0
+        self._certified: Certified | None = None
+        self._listener: Listener | None = None
+
+    @property
+    def script(self) -> Script:
+        """What it answers."""
+        return self._desk.script
+
+    @property
+    def playback(self) -> Playback:
+        """Where its script stands."""
+        return self._desk.playback
+
+    def load(self, script: Script) -> None:
+        """Play another script from its beginning, for every request read from now on.
+
+        Raises:
+            ProviderError: The script asks for another way to listen.
+        """
+        if script.listen != self._desk.script.listen:
+            raise ProviderError("the script asks for another 'listen', which needs a provider of its own")
+        self._desk.load(script)
+
+    def hold(self, hold: Hold) -> Hold:
+        """Keep a client waiting at one more place; counts from now on."""
+        self._desk.holds.append(hold)
+        return hold
+
+    @property
+    def holds(self) -> tuple[Hold, ...]:
+        """Every hold, reached or not."""
+        return tuple(self._desk.holds)
+
+    @property
+    def named_holds(self) -> NamedHolds:
+        """The clients that ``hold`` steps keep waiting."""
+        return self._desk.named_holds
+
+    @property
+    def authority_pem(self) -> bytes | None:
+        """The authority that a client of a TLS provider has to trust, in PEM; nothing without TLS."""
+        return None if self._certified is None else self._certified.authority_pem
+
+    def refuse(self, seconds: float, how: Literal["refused", "full"]) -> str | None:
+        """Take no new connection for a time, in scripted seconds; return why it cannot be done, if it cannot."""
+        return "the provider is not listening" if self._listener is None else self._listener.refuse(seconds, how)
 
     @property
     def port(self) -> int:
@@ -73,7 +125,8 @@ class Provider:
             ProviderError: It is not listening.
         """
         host, port = self._listening_address()
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        scheme = "http" if self._certified is None else "https"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     def _listening_address(self) -> tuple[str, int]:
         if self._address is None:
@@ -90,16 +143,16 @@ class Provider:
         address = "127.0.0.1" if host == "localhost" else host
         if not _is_loopback(address):
             raise ProviderError(f"host {host} is not loopback; choose 127.0.0.1 or ::1, because anyone could use it")
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
         try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((address, port))
-            listener.listen(BACKLOG)
+            listener = bound_socket(address, port)
         except (OSError, OverflowError) as error:
+            raise ProviderError(_cannot_open(host, port, error)) from error
+        try:
+            listener.listen(BACKLOG)
+        except OSError as error:
             listener.close()
             raise ProviderError(_cannot_open(host, port, error)) from error
-        async with self.serving(listener):
+        async with self._served(listener, own=True):
             yield self
 
     @asynccontextmanager
@@ -111,19 +164,33 @@ class Provider:
         Raises:
             ProviderError: The socket is not bound to loopback.
         """
+        async with self._served(sock, own=False):
+            yield self
+
+    @asynccontextmanager
+    async def _served(self, sock: socket.socket, *, own: bool) -> AsyncIterator[None]:
         host, port = sock.getsockname()[:2]
         if not _is_loopback(host):
             raise ProviderError(f"host {host} is not loopback; bind the socket to 127.0.0.1 or ::1")
-        sock.setblocking(False)
-        loop = asyncio.get_running_loop()
         self._desk.stopping.clear()
-        server = await loop.create_server(lambda: _Connection(self, self._desk), sock=sock, backlog=BACKLOG)
+        kind = self._desk.script.listen.tls
+        self._certified = None if kind is None else certified(kind, self._desk.clock.today())
+        self._listener = Listener(
+            sock,
+            own=own,
+            factory=lambda: _Connection(self, self._desk),
+            journal=self.journal,
+            clock=self._desk.clock,
+            certificate=None if kind is None or self._certified is None else (kind, self._certified),
+        )
+        self._listener.start()
         self._address = (host, port)
         try:
-            yield self
+            yield
         finally:
             self._address = None
-            server.close()
+            await self._listener.close()
+            self._listener = None
             self._desk.stopping.set()
             await self._end_connections()
         if self._failures:
@@ -180,6 +247,8 @@ class _Connection(asyncio.Protocol):
         self._desk = desk
         self._journal = desk.journal
         self._inbox = bytearray()
+        self._between_requests = False
+        self._handed: Admitted | None = None
         self._readable = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
@@ -189,19 +258,37 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to serve."""
-        if not isinstance(transport, asyncio.Transport):
-            raise TypeError(f"expected a byte stream, found {type(transport).__name__}")
-        self.transport = transport
+        # A loop's own transport need not inherit from asyncio's.
+        self.transport = cast("asyncio.Transport", transport)
         self._number = self._provider.connection_opened(self)
         self.task = asyncio.get_running_loop().create_task(self._run())
         self.task.add_done_callback(self._finished)
 
     def data_received(self, data: bytes) -> None:
-        """Keep bytes until they are asked for; a client that sends too far ahead is not read for a while."""
+        """Answer a request seen before at once; else keep bytes until they are asked for.
+
+        A client that sends too far ahead is not read for a while.
+        """
+        if self._between_requests:
+            understood = self._desk.recall.find(data)
+            if understood is not None:
+                self._admit_at_once(understood)
+                return
         self._inbox += data
         self._readable.set()
         if len(self._inbox) > PIPELINED_BYTES_MAX:
             self.transport.pause_reading()
+
+    def _admit_at_once(self, understood: Understood) -> None:
+        admitted = self._desk.admit(understood, self._number)
+        writes = steady_writes(self._desk, admitted) if self.transport.get_write_buffer_size() == 0 else None
+        if writes is None:
+            self._between_requests = False
+            self._handed = admitted
+            self._readable.set()
+            return
+        for data in writes:
+            self.write(data)
 
     def eof_received(self) -> bool:
         """Keep the sending side open: a reply without waits is still sent."""
@@ -238,7 +325,7 @@ class _Connection(asyncio.Protocol):
         reader = RequestReader()
         while not self._lost:
             outcome = await self._next_request(reader)
-            if isinstance(outcome, Parsed):
+            if isinstance(outcome, Admitted):
                 if not await Exchange(self._desk, self, outcome).run():
                     return
             else:
@@ -246,22 +333,35 @@ class _Connection(asyncio.Protocol):
                     self._refuse_garbage(outcome)
                 return
 
-    async def _next_request(self, reader: RequestReader) -> Parsed | Garbage | Signal:
+    async def _next_request(self, reader: RequestReader) -> Admitted | Garbage | Signal:
+        fed: list[bytes] = []
+        fresh = reader.is_fresh
         while True:
+            if self._handed is not None:
+                admitted, self._handed = self._handed, None
+                return admitted
             outcome = reader.poll()
             if outcome is Signal.WANTS_CONTINUE:
                 self.transport.write(head(100, ()))
+            elif isinstance(outcome, Parsed):
+                understood = self._desk.understand(outcome)
+                if fresh and len(fed) == 1 and reader.is_fresh:
+                    self._desk.recall.keep(fed[0], outcome, understood)
+                return self._desk.admit(understood, self._number)
             elif outcome is not Signal.NEEDS_DATA:
                 return outcome
             elif self._inbox:
-                reader.feed(bytes(self._inbox))
+                fed.append(bytes(self._inbox))
+                reader.feed(fed[-1])
                 self._inbox.clear()
                 self.transport.resume_reading()
             elif self._left.is_set():
                 reader.feed(b"")
             else:
                 self._readable.clear()
+                self._between_requests = not fed and reader.is_fresh
                 await self._readable.wait()
+                self._between_requests = False
 
     def _refuse_garbage(self, garbage: Garbage) -> None:
         self._journal.append(
@@ -279,6 +379,10 @@ class _Connection(asyncio.Protocol):
         """Whether nothing can be sent any more."""
         return self._lost
 
+    def refuse(self, seconds: float, how: Literal["refused", "full"]) -> str | None:
+        """Take no new connection for a time; return why that cannot be done, or nothing where it is."""
+        return self._provider.refuse(seconds, how)
+
     @property
     def left(self) -> asyncio.Event:
         """Set once the client has closed its side, or the connection is gone."""
@@ -286,7 +390,7 @@ class _Connection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Hand bytes over for sending; they go nowhere once the connection is gone."""
-        if not self._lost:
+        if not self.transport.is_closing():
             self.transport.write(data)
 
     def close(self) -> None:

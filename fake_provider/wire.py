@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Literal, TypeAlias
 
-
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 PLACES: Mapping[str, str] = {
@@ -177,8 +176,8 @@ class Refuse:
 
     Attributes:
         seconds: How long.
-        how: ``refused``: the listening socket is closed, so that a new connection is refused. ``full``: it stays open with
-            a full queue, so that a new connection is neither taken nor refused.
+        how: ``refused``: the listening socket is closed, so that a new connection is refused. ``full``: it stays open
+            with a full queue, so that a new connection is neither taken nor refused.
     """
 
     seconds: float
@@ -187,7 +186,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class HoldHere:
-    """Withhold the rest until the hold at this index of the server's list is released, or the client leaves."""
+    """Withhold the rest until the hold at this index of the exchange's list is released, or the client leaves."""
 
     hold: int
 
@@ -279,3 +278,51 @@ def head(status: int, headers: Iterable[tuple[str, str]], version: str = "1.1") 
         reason = _EXTRA_REASONS.get(status, "")
     lines = [f"HTTP/{version} {status} {reason}", *(f"{name}: {value}" for name, value in headers)]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+class Framing:
+    """Turns the sending actions of one reply into bytes; it remembers what the head said.
+
+    Args:
+        keep_alive: Whether the connection may be used again; false once the head says that it will not.
+        with_body: False for the reply to a HEAD request.
+        chunked: Whether the body is chunked; the head decides it.
+    """
+
+    def __init__(self, *, keep_alive: bool, with_body: bool, chunked: bool) -> None:
+        self.keep_alive = keep_alive
+        self._with_body = with_body
+        self._chunked = chunked
+
+    def encode(self, action: Action) -> bytes:
+        """Return the bytes of a sending action, and nothing for any other."""
+        match action:
+            case SendHead():
+                return self._head(action)
+            case Send(payload=payload):
+                return self.body(payload)
+            case SendRaw(payload):
+                return payload
+            case SendEnd():
+                return LAST_CHUNK if self._chunked and self._with_body else b""
+            case _:
+                return b""
+
+    def body(self, payload: bytes) -> bytes:
+        """Return bytes of the body, as one chunk where it is chunked."""
+        if not self._with_body or not payload:
+            return b""
+        return chunk(payload) if self._chunked else payload
+
+    def _head(self, send: SendHead) -> bytes:
+        bodiless = send.status in (204, 304)
+        self._chunked = send.transfer == "chunked" and not bodiless
+        self._with_body = self._with_body and not bodiless
+        self.keep_alive = self.keep_alive and not send.close and send.transfer != "until_close"
+        transfer: Headers = ()
+        if self._chunked:
+            transfer = (("transfer-encoding", "chunked"),)
+        elif send.transfer == "length" and not bodiless:
+            transfer = (("content-length", str(send.length or 0)),)
+        connection = () if self.keep_alive else (("connection", "close"),)
+        return head(send.status, (*send.headers, *transfer, *connection), send.version)

@@ -25,12 +25,12 @@ class Point:
     """How far a reply gets.
 
     Attributes:
-        event: An event's name in its dialect, a word of ``wire.PLACES``, ``nothing`` for the place before the first byte of
-            the reply, or ``head`` for the place right after its headers.
+        event: An event's name in its dialect, a word of ``wire.PLACES``, ``nothing`` for the place before the first byte
+            of the reply, or ``head`` for the place right after its headers.
         nth: Which event of that name, from 1.
         byte: How many bytes of it leave; the whole event where it is nothing.
         inside: ``utf8``: it ends after the first byte of the event's first character that has several.
-            ``chunk_header``: it ends inside the size line of the chunk that would carry the event (RFC 9112, section 7.1).
+            ``chunk_header``: it ends inside the size line of the chunk that would carry the event (RFC 9112, 7.1).
     """
 
     event: str
@@ -72,7 +72,7 @@ class Point:
             return None
         index = self.index_in(draft.frames)
         if index is None:
-            return self._missing(draft.frames)
+            return self._missing(draft)
         frame = draft.frames[index]
         size = len(frame.payload)
         if self.byte is not None and self.byte > size and frame.fixed:
@@ -83,7 +83,10 @@ class Point:
             return "the reply is not chunked, so it has no chunk header"
         return None
 
-    def _missing(self, frames: Sequence[Frame]) -> str:
+    def _missing(self, draft: Draft) -> str:
+        frames = draft.frames
+        if not draft.streamed:
+            return f"the reply is not streamed, so its only event is 'body' and '{self.event}' is none"
         count = sum(frame.is_at(self.event) for frame in frames)
         if count:
             return f"the reply has {count} '{self.event}' events, so there is no number {self.nth}"

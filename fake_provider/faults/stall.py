@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class StallFault:
     """Send nothing for ``seconds``, then go on; without ``seconds``, send nothing until the client leaves.
 
-    With ``ping_seconds`` the stream stays silent but for a ping every so many seconds, which keeps a client's idle timer
-    from ever running out.
+    With ``ping_seconds`` the stream stays silent but for a ping every so many seconds, which keeps a client's idle
+    timer from ever running out.
 
     A client may wrongly conclude that the model is still thinking, because the connection is up and nothing failed, and
     wait for ever; or, having given up, that the request was never taken.
@@ -64,5 +64,3 @@ class StallFault:
         if self.seconds is None:
             return (*before, Close())
         return (*before, *self.point.actions_after(draft), SendEnd())
-
-

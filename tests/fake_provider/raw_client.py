@@ -67,11 +67,15 @@ class WatchedProvider(Provider):
         await self.watched.seen(kind, count)
 
 
+CLIENT_HEADERS = {"x-api-key": "sk-ant-fake", "anthropic-version": "2023-06-01"}
+"""What every client of the Messages API sends; without it a request is refused."""
+
+
 def post(body: Any, path: str = "/v1/messages", headers: Mapping[str, str] | None = None) -> bytes:
     """Encode a POST request; bytes are sent as they are, anything else as JSON."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     lines = [f"POST {path} HTTP/1.1", "host: provider", f"content-length: {len(data)}"]
-    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+    lines += [f"{name}: {value}" for name, value in {**CLIENT_HEADERS, **(headers or {})}.items()]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + data
 
 

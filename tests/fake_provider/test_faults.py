@@ -8,8 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from fake_provider.dialects import DIALECTS
 from fake_provider.document import DocumentError, parse_document
-from fake_provider.faults import FAULTS, Fault, read_fault
+from fake_provider.faults import FAULTS, Fault, WireFault, read_fault
 from fake_provider.faults.cut import CutFault
 from fake_provider.faults.error_event import ErrorEventFault
 from fake_provider.faults.point import Point
@@ -18,6 +19,7 @@ from fake_provider.faults.stall import StallFault
 from fake_provider.wire import (
     Action,
     Close,
+    Draft,
     Fired,
     Frame,
     HoldHere,
@@ -25,8 +27,6 @@ from fake_provider.wire import (
     Reset,
     Send,
     SendEnd,
-    SendHead,
-    plain_actions,
     settled,
     with_hold,
 )
@@ -40,8 +40,11 @@ FRAMES = st.lists(
 POINTS = st.builds(Point, st.sampled_from(["start", "delta", "stop"]), st.integers(1, 4), st.none() | st.integers(0, 9))
 
 
-def error_frame(error_type: str, message: str) -> Frame:
-    return Frame("error", f"{error_type}: {message}".encode())
+DIALECT = DIALECTS["anthropic_messages"]
+
+
+def draft_of(frames: Sequence[Frame]) -> Draft:
+    return Draft(200, (), tuple(frames), streamed=True, transfer="chunked")
 
 
 def sent(actions: Sequence[Action]) -> bytes:
@@ -58,16 +61,16 @@ def parts(actions: Sequence[Action]) -> tuple[Sequence[Action], Sequence[Action]
 @given(FRAMES, POINTS)
 def test_every_fault_at_a_place_leaves_exactly_the_beginning_before_it(frames: list[Frame], point: Point) -> None:
     whole = b"".join(frame.payload for frame in frames)
-    faults: list[Fault] = [CutFault(point), ResetFault(point), StallFault(point), StallFault(point, 3.0)]
-    assume(point.unreachable(frames) is None)
+    faults: list[WireFault] = [CutFault(point), ResetFault(point), StallFault(point), StallFault(point, 3.0)]
+    assume(point.unreachable(draft_of(frames)) is None)
     index = point.index_in(frames)
     assert index is not None
     length = sum(len(frame.payload) for frame in frames[:index])
     length += len(frames[index].payload) if point.byte is None else point.byte
     for fault in faults:
-        assert fault.unreachable(frames) is None
-        before, after = parts(fault.rewrite(frames, error_frame))
-        assert before[0] == SendHead()
+        assert fault.unreachable(draft_of(frames)) is None
+        before, after = parts(fault.strike(draft_of(frames), DIALECT))
+        assert before[0] == draft_of(frames).head()
         assert sent(before) == whole[:length]
         complete = [action.event for action in before if isinstance(action, Send) and action.complete]
         done = index + 1 if point.byte in (None, len(frames[index].payload)) else index
@@ -80,46 +83,46 @@ def test_every_fault_at_a_place_leaves_exactly_the_beginning_before_it(frames: l
 def test_a_place_is_unreachable_exactly_where_it_does_not_exist(frames: list[Frame], point: Point) -> None:
     named = [frame for frame in frames if frame.name == point.event]
     exists = len(named) >= point.nth and (point.byte is None or point.byte <= len(named[point.nth - 1].payload))
-    assert (point.unreachable(frames) is None) is exists
+    assert (point.unreachable(draft_of(frames)) is None) is exists
 
 
 def test_what_follows_the_place_is_each_faults_own() -> None:
     frames = [Frame("start", b"abc"), Frame("delta", b"def"), Frame("stop", b"ghi")]
     point = Point("delta", byte=1)
-    assert parts(CutFault(point).rewrite(frames, error_frame))[1] == (Close(),)
-    assert parts(ResetFault(point).rewrite(frames, error_frame))[1] == (Reset(),)
-    assert parts(StallFault(point).rewrite(frames, error_frame))[1] == (Pause(None), Close())
-    assert parts(StallFault(point, 2).rewrite(frames, error_frame))[1] == (
+    assert parts(CutFault(point).strike(draft_of(frames), DIALECT))[1] == (Close(),)
+    assert parts(ResetFault(point).strike(draft_of(frames), DIALECT))[1] == (Reset(),)
+    assert parts(StallFault(point).strike(draft_of(frames), DIALECT))[1] == (Pause(None), Close())
+    assert parts(StallFault(point, 2).strike(draft_of(frames), DIALECT))[1] == (
         Pause(2),
         Send("delta", b"ef"),
         Send("stop", b"ghi"),
         SendEnd(),
     )
     event = ErrorEventFault(Point("delta"), "api_error", "down")
-    assert parts(event.rewrite(frames, error_frame)) == (
-        (SendHead(), Send("start", b"abc"), Send("delta", b"def")),
-        (Send("error", b"api_error: down"), SendEnd()),
+    assert parts(event.strike(draft_of(frames), DIALECT)) == (
+        (draft_of(frames).head(), Send("start", b"abc"), Send("delta", b"def")),
+        (Send.whole(DIALECT.error_frame("api_error", "down")), SendEnd()),
     )
 
 
 def test_the_length_of_an_event_is_judged_only_once_it_is_known() -> None:
     frames = (Frame("start", b"abc", fixed=False),)
     point = Point("start", byte=4)
-    assert point.unreachable(frames) is None
-    assert point.unreachable(settled(frames)) == "'start' number 1 is 3 bytes long, so there is no byte 4"
+    assert point.unreachable(draft_of(frames)) is None
+    assert point.unreachable(draft_of(settled(frames))) == "'start' number 1 is 3 bytes long, so there is no byte 4"
 
 
 def test_a_place_that_does_not_exist_cannot_be_rewritten() -> None:
     with pytest.raises(ValueError, match="no 'stop' number 1 in the frames"):
-        CutFault(Point("stop")).rewrite((), error_frame)
+        CutFault(Point("stop")).strike(draft_of(()), DIALECT)
     with pytest.raises(ValueError, match="no 'stop' number 1 in the frames"):
-        Point("stop").actions_after(())
+        Point("stop").actions_after(draft_of(()))
 
 
 @QUICK
 @given(FRAMES, st.integers(1, 4))
 def test_a_hold_stands_right_after_its_event_and_changes_nothing_else(frames: list[Frame], nth: int) -> None:
-    actions = plain_actions(frames)
+    actions = draft_of(frames).actions()
     held = with_hold(actions, 5, "delta", nth)
     count = sum(frame.name == "delta" for frame in frames)
     assert (held is None) is (count < nth)
@@ -132,7 +135,7 @@ def test_a_hold_stands_right_after_its_event_and_changes_nothing_else(frames: li
 
 def test_a_hold_does_not_stand_after_an_event_that_is_cut_short() -> None:
     frames = [Frame("start", b"abc"), Frame("delta", b"def")]
-    cut = CutFault(Point("delta", byte=1)).rewrite(frames, error_frame)
+    cut = CutFault(Point("delta", byte=1)).strike(draft_of(frames), DIALECT)
     assert with_hold(cut, 0, "delta", 1) is None
 
 
@@ -149,8 +152,8 @@ def test_every_kind_says_what_a_client_may_wrongly_conclude(kind: str) -> None:
         ("cut: {event: e}", CutFault(Point("e"))),
         ("reset: {event: e, nth: 2, byte: 0}", ResetFault(Point("e", 2, 0))),
         ("stall: {event: e, seconds: 1.5}", StallFault(Point("e"), 1.5)),
-        ("error_event: {event: e}", ErrorEventFault(Point("e"), "overloaded_error", "Overloaded")),
-        ("error_event: {event: e, type: api_error}", ErrorEventFault(Point("e"), "api_error", "Internal server error")),
+        ("error_event: {event: e}", ErrorEventFault(Point("e"))),
+        ("error_event: {event: e, type: api_error}", ErrorEventFault(Point("e"), "api_error")),
         ("error_event: {event: e, type: x, message: m}", ErrorEventFault(Point("e"), "x", "m")),
         ("close:", FAULTS["close"].read(parse_document("{}", "f.yaml"))),
     ],

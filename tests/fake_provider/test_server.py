@@ -44,7 +44,9 @@ HI = "main: [{say: hi, times: 9}]"
 
 async def get(provider: Provider, target: str, method: str = "GET") -> RawReply:
     async with connected(provider) as connection:
-        await connection.send(f"{method} {target} HTTP/1.1\r\nhost: p\r\nconnection: close\r\n\r\n".encode())
+        await connection.send(
+            f"{method} {target} HTTP/1.1\r\nhost: p\r\nx-api-key: k\r\nanthropic-version: 2023-06-01\r\nconnection: close\r\n\r\n".encode()
+        )
         return parse_reply(await connection.until_end())
 
 
@@ -256,7 +258,7 @@ async def test_half_a_request_is_journalled_as_garbage() -> None:
 async def test_a_client_that_leaves_a_large_reply_unread_is_noticed() -> None:
     large = Step("large", Reply((Text("x" * 20_000_000),), "end_turn"))
     steps = (large, *script("main: [{say: hi}]").lanes[0].steps)
-    provider = WatchedProvider(Script("anthropic_messages", 9, (Lane("main", (), steps),)))
+    provider = WatchedProvider(Script(("anthropic_messages",), 200_000, (Lane("main", (), steps),)))
     async with provider.listening():
         async with connected(provider) as connection:
             await connection.send(post(HELLO))

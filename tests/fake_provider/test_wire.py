@@ -67,12 +67,15 @@ async def test_an_undisturbed_stream_is_its_frames_and_the_connection_is_used_ag
         await connection.send(post(STREAMED))
         second = await connection.reply()
     assert first.body == b"".join(frame.payload for frame in say_frames())
-    assert first.headers == {
-        "content-type": "text/event-stream; charset=utf-8",
-        "cache-control": "no-cache",
-        "request-id": "req_000000000000000000000001",
-        "transfer-encoding": "chunked",
-    }
+    assert (
+        first.headers.items()
+        >= {
+            "content-type": "text/event-stream; charset=utf-8",
+            "cache-control": "no-cache",
+            "request-id": "req_000000000000000000000001",
+            "transfer-encoding": "chunked",
+        }.items()
+    )
     assert b'"text":"again"' in second.body
     assert [entry.complete for entry in provider.journal.of(ReplyEnded)] == [True, True]
 
@@ -250,7 +253,8 @@ async def test_a_stream_fault_on_a_whole_reply_is_skipped_and_said() -> None:
         reply = await ask(provider, HELLO)
     assert reply.json["content"] == [{"type": "text", "text": "x"}]
     [skipped] = provider.journal.of(FaultSkipped)
-    assert (skipped.kind, skipped.reason) == ("cut", "the request asked for a reply that is not streamed")
+    assert skipped.kind == "cut"
+    assert skipped.reason == "the reply is not streamed, so its only event is 'body' and 'ping' is none"
     assert provider.journal.of(FaultFired) == ()
 
 
