@@ -1,4 +1,4 @@
-"""The official Anthropic client against the whole provider: over a real connection, with its retries and with faults."""
+"""The official Anthropic client against the whole provider: on a real connection, with its retries and with faults."""
 
 from __future__ import annotations
 
