@@ -303,9 +303,12 @@ def scenario_files(words: Iterable[Path]) -> list[Path]:
 
 
 def check_command(options: argparse.Namespace) -> int:
-    """Validate scenario files and say what each declares."""
+    """Validate scenario files and say what each declares; what is allowed and probably not meant goes to stderr."""
     for path in scenario_files(options.scenarios):
-        scenario = load_scenario(path).scenario
+        loaded = load_scenario(path)
+        scenario = loaded.scenario
+        for warning in loaded.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
         faults = "; ".join(scenario.faults_declared) or "no faults"
         print(f"{path}: {scenario.id} is valid: {len(scenario.phases)} phases, {', '.join(scenario.clauses)}, {faults}")
     return EXIT_PASS

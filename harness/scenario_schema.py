@@ -11,11 +11,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fake_provider.expectations import EXPECTATIONS
 from fake_provider.faults import FAULTS
-from fake_provider.faults.point import POINT_KEYS
 from fake_provider.matchers import CONDITIONS
+from fake_provider.policies import POLICIES
 from fake_provider.replies import ERROR_WORDS, STOP_REASONS
-from fake_provider.steps import STEP_KEYS
+from fake_provider.reply_words import BLOCK_KINDS, USAGE_KEYS
+from fake_provider.steps import FAULT_SHORTHANDS, STEP_KEYS
 from harness.model.clause import CLAUSES
 from harness.model.scenario import EffectMode, HookEvent, Position
 from harness.scenario_file import ARGUMENT_TYPES, CRASH_SIGNALS, TERMINALS
@@ -105,49 +107,122 @@ EXPECT = mapping(
         "hooks": {**free_mapping(COUNT), "propertyNames": one_of(HookEvent)},
     }
 )
-FAULT: Schema = {
+SETTINGS_OF_A_FAULT: Schema = {"type": ["object", "null"]}
+"""Each kind reads its own; the loader names what is wrong in them."""
+
+FAULT: Schema = {"anyOf": [one_of(FAULTS), mapping(dict.fromkeys(sorted(FAULTS), SETTINGS_OF_A_FAULT))]}
+BOUNDS: Schema = {"anyOf": [COUNT, mapping({"min": COUNT, "max": COUNT})]}
+MATCH = mapping(dict.fromkeys(CONDITIONS, ANYTHING))
+STATUS: Schema = {
     "anyOf": [
-        one_of(FAULTS),
+        {"type": "integer", "minimum": 200, "maximum": 599},
         mapping(
             {
-                kind: {"type": ["object", "null"], "properties": dict.fromkeys(POINT_KEYS, ANYTHING)}
-                for kind in sorted(FAULTS)
-            }
+                "code": {"type": "integer", "minimum": 200, "maximum": 599},
+                "type": TEXT,
+                "message": TEXT,
+                "headers": free_mapping(TEXT),
+                "body": TEXT,
+                "content_type": TEXT,
+            },
+            ["code"],
         ),
     ]
 }
-STATUS = mapping(
+USAGE: Schema = {"anyOf": [{"const": "none"}, mapping(dict.fromkeys(USAGE_KEYS, COUNT))]}
+CALL: dict[str, Schema] = {"with": {"type": "object"}, "arguments": TEXT, "split_at": several(FROM_ONE), "id": TEXT}
+BLOCK_VALUES: dict[str, Schema] = {
+    "text": TEXT,
+    "thinking": TEXT,
+    "redacted_thinking": TEXT,
+    "tool_use": mapping(
+        {"name": TEXT, "input": {"type": "object"}, **{key: CALL[key] for key in ("arguments", "split_at", "id")}},
+        ["name"],
+    ),
+    "block": {"type": "object"},
+}
+ENDING: dict[str, Schema] = {"stop_reason": one_of(STOP_REASONS), "stop_sequence": TEXT, "usage": USAGE}
+REPLY = mapping(
     {
-        "code": {"type": "integer", "minimum": 200, "maximum": 599},
-        "type": TEXT,
-        "message": TEXT,
-        "headers": free_mapping(TEXT),
-        "body": TEXT,
-        "content_type": TEXT,
+        "blocks": several(
+            mapping(
+                {
+                    **{kind: BLOCK_VALUES[kind] for kind in BLOCK_KINDS},
+                    "citations": several({"type": "object"}),
+                    "signature": TEXT,
+                }
+            )
+        ),
+        **ENDING,
+        "model": TEXT,
     },
-    ["code"],
+    ["blocks"],
 )
-STEP_VALUES: dict[str, Schema] = {
-    "say": TEXT,
-    "think": TEXT,
+STEPS = several({"$ref": "#/$defs/step"})
+REPEAT = mapping({"times": FROM_ONE, "forever": FLAG, "steps": STEPS, "then": STEPS}, ["steps"])
+HOLD: Schema = {"anyOf": [TEXT, mapping({"name": TEXT, "event": TEXT, "nth": FROM_ONE}, ["name"])]}
+POLICY_VALUES: dict[str, Schema] = {
     "call": TEXT,
     "with": {"type": "object"},
     "id": TEXT,
-    "stop_reason": one_of(STOP_REASONS),
+    "until": one_of(["success", "never"]),
+    "at_most": FROM_ONE,
+    "then": TEXT,
+    "tokens": FROM_ONE,
+    "requests_per_minute": FROM_ONE,
+    "tokens_per_minute": FROM_ONE,
+    "when": MATCH,
+    "leave_out": several(TEXT),
+}
+EXPECTATION_VALUES: dict[str, Schema] = {
+    "stream": FLAG,
+    "no_duplicate_results": FLAG,
+    "max_tokens": BOUNDS,
+    "messages": BOUNDS,
+    "header": free_mapping(TEXT),
+}
+
+
+def policy(word: str) -> Schema:
+    """Return the schema of a policy's settings."""
+    kind = POLICIES[word]
+    steps = {} if kind.wraps == "never" else {"steps": STEPS}
+    required = [*kind.required, *(["steps"] if kind.wraps == "always" else [])]
+    settings = mapping({**{key: POLICY_VALUES[key] for key in kind.keys}, **steps}, required)
+    return settings if required else {"anyOf": [settings, {"type": "null"}]}
+
+
+STEP_VALUES: dict[str, Schema] = {
+    "say": TEXT,
+    "think": TEXT,
+    "redacted_thinking": TEXT,
+    "citations": several({"type": "object"}),
+    "block": {"type": "object"},
+    "call": TEXT,
+    **CALL,
+    "calls": several({"anyOf": [TEXT, mapping({"call": TEXT, **CALL}, ["call"])]}),
+    **ENDING,
     "serving_model": TEXT,
     "name": TEXT,
     "times": FROM_ONE,
+    "forever": FLAG,
     "fault": FAULT,
+    **dict.fromkeys(FAULT_SHORTHANDS, SETTINGS_OF_A_FAULT),
+    "hold": HOLD,
+    "expect_request": mapping({key: EXPECTATION_VALUES.get(key, ANYTHING) for key in EXPECTATIONS}),
     "status": STATUS,
-    "usage": free_mapping(COUNT),
+    "error": one_of(ERROR_WORDS),
+    "reply": REPLY,
+    "repeat": REPEAT,
+    **{word: policy(word) for word in POLICIES},
 }
 STEP: Schema = {
-    "anyOf": [one_of(ERROR_WORDS), mapping({key: STEP_VALUES.get(key, {"type": "object"}) for key in STEP_KEYS})]
+    "anyOf": [one_of({*ERROR_WORDS, *FAULT_SHORTHANDS}), mapping({key: STEP_VALUES[key] for key in STEP_KEYS})]
 }
 LANE: Schema = {
     "anyOf": [
         several(STEP),
-        mapping({"match": mapping(dict.fromkeys(CONDITIONS, ANYTHING)), "steps": several(STEP)}, ["steps"]),
+        mapping({"match": MATCH, "steps": several(STEP)}, ["steps"]),
     ]
 }
 
@@ -176,6 +251,7 @@ def schema() -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "crashcart scenario",
         "description": "One whole reproduction; docs/scenarios.md says what each key means.",
+        "$defs": {"step": STEP},
         **described,
     }
 

@@ -37,6 +37,9 @@ KINDS: Mapping[type[provider.Entry], str] = {
     provider.HoldReleased: "hold.released",
     provider.HoldSkipped: "hold.skipped",
     provider.ClientLeft: "client.left",
+    provider.ConnectionsRefused: "connections.refused",
+    provider.ConnectionsTaken: "connections.taken",
+    provider.HandshakeFailed: "handshake.failed",
     provider.GarbageReceived: "garbage.received",
 }
 

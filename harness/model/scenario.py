@@ -219,9 +219,10 @@ class Scenario(msgspec.Struct, frozen=True):
 
 
 def _called(value: object) -> Iterator[str]:
-    """Yield the tool names of a script's ``call`` and ``tool_use``, at any depth."""
+    """Yield the tool names of a script's ``call``, ``calls`` and ``tool_use``, at any depth."""
     if isinstance(value, dict):
-        used = value.get("tool_use")
+        used, several = value.get("tool_use"), value.get("calls")
+        yield from (name for name in (several if isinstance(several, list) else ()) if isinstance(name, str))
         yield from (name for name in (value.get("call"), used.get("name") if isinstance(used, dict) else None) if name)
         for item in value.values():
             yield from _called(item)

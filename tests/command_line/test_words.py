@@ -62,6 +62,16 @@ def test_check_says_what_a_scenario_declares(crashcart: Crashcart) -> None:
     assert "tool.crash-after-effect is valid: 2 phases, N2, N4, N5, phase 1: SIGKILL at tool.committed" in done.stdout
 
 
+def test_check_warns_about_a_call_that_no_tool_can_take_and_is_content(crashcart: Crashcart, tmp_path: Path) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(BROKEN.replace("overloadd", "call: deploy"))
+    done = crashcart("check", path)
+    assert done.returncode == 0
+    assert done.stderr.startswith(
+        f"warning: {path}:7: step 'call deploy' in lane 'main': calls 'deploy', which is no tool"
+    )
+
+
 def test_an_empty_folder_is_refused(crashcart: Crashcart, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = crashcart("run", "empty")

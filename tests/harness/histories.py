@@ -57,6 +57,11 @@ def unexpected(number: int, reason: str) -> Event:
     return event(Source.PROVIDER, "request.unexpected", request=number, lane="main", reason=reason)
 
 
+def mismatched(number: int, *differences: str) -> Event:
+    """Return that a request was not what its step expects."""
+    return event(Source.PROVIDER, "request.mismatch", request=number, step="say", differences=list(differences))
+
+
 def reply(number: int, status: int | None = 200, *, complete: bool = True) -> tuple[Event, Event]:
     """Return the start and the end of a reply."""
     return (

@@ -38,6 +38,7 @@ from tests.harness.histories import (
     fired,
     hook,
     made,
+    mismatched,
     printed,
     refused,
     reply,
@@ -316,6 +317,11 @@ examples(
     refused_in_no_lane=(FAIL, made(request(1, lane=None, body="hello"), refused(1, "not JSON"))),
 )
 examples(
+    requests.as_expected,
+    all=(PASS, made(request(1))),
+    another_model=(FAIL, made(request(1), request(2), mismatched(2, "model: expected a, found b"))),
+)
+examples(
     requests.readable,
     nothing=(PASS, made(request(1, user("Go.")))),
     garbage=(FAIL, made(event(Source.PROVIDER, "garbage.received", connection=1, reason="no request line"))),
@@ -555,7 +561,7 @@ def test_nothing_expected_is_nothing_checked() -> None:
 
 def test_the_universal_checks_have_distinct_ids() -> None:
     ids = [check.id for check in expectation.UNIVERSAL]
-    assert len(ids) == len(set(ids)) == 8
+    assert len(ids) == len(set(ids)) == 9
 
 
 # --- whatever a runtime sends, a check answers

@@ -33,7 +33,7 @@ from harness.model.scenario import (
     Settings,
 )
 from harness.probe import SCENARIOS
-from harness.scenario_file import SCENARIO_KEYS, SETTING_READERS, load_scenario
+from harness.scenario_file import ARGUMENT_TYPES, JSON_TYPES, SCENARIO_KEYS, SETTING_READERS, load_scenario
 
 HEAD = "id: a.b\nclaim: It works.\nclauses: [A1]\n"  # three lines
 SAY = "model:\n  main:\n    - say: Hi.\n"  # three lines
@@ -459,8 +459,8 @@ READ = Scenario(
         "lane main: say: cut",
         "lane main: say: cut",
         "tool deploy call 2: slow",
-        "tool deploy call 3: exit_after_commit",
-        "tool refund call 1: hang_before_commit",
+        "tool deploy call 3 and later: exit_after_commit",
+        "tool refund every call: hang_before_commit",
         "phase 1: SIGTERM at tool.committed",
         "phase 2: SIGKILL at reply.streaming",
     ),
@@ -492,6 +492,98 @@ def test_one_prompt_is_one_phase(tmp_path: Path) -> None:
 def test_a_policy_may_be_asked_more_often_than_it_has_steps(tmp_path: Path) -> None:
     text = HEAD + "prompt: Go.\nmodel: {main: [{insist: {call: x}}]}\ncrash: {at: request.received, nth: 5}\n"
     assert load_scenario(written(tmp_path, text)).scenario.phases[0].crash is not None
+
+
+def test_the_provider_of_a_scenario_is_strict_and_speaks_what_the_runtimes_speak(tmp_path: Path) -> None:
+    script = load_scenario(written(tmp_path, ONE)).script
+    assert (script.strict, script.dialects, script.every_dialect) == (True, ("anthropic_messages",), True)
+
+
+def test_a_fault_in_a_repeat_is_declared_as_often_as_it_is_played(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + """\
+prompt: Go.
+model:
+  main:
+    - repeat:
+        times: 2
+        steps: [{say: a, close: {}}, {windowed: {tokens: 9, steps: [{insist: {call: x}, close: {}}]}}]
+    - {say: b, close: {}, times: 1000000}
+  title: {match: {has_tools: false}, steps: [{say: c, close: {}, forever: true}]}
+"""
+    )
+    declared = load_scenario(written(tmp_path, text)).scenario.faults_declared
+    assert declared[:4] == ("lane main: say: close", "lane main: insist x: close") * 2
+    assert declared[4:] == ("lane main: say: close",) * 1000 + ("lane title: say: close",)
+
+
+@pytest.mark.parametrize(
+    ("call", "crash", "reason"),
+    [
+        ("{say: a, times: 3}", "{at: request.received, nth: 4}", "lane 'main' answers 3 requests so, and nth is 4"),
+        ("{say: a, times: 3}", "{at: request.received, nth: 3}", None),
+        ("{say: a, forever: true}", "{at: request.received, nth: 400}", None),
+        ("{say: a, forever: true}", "{at: reply.streaming, nth: 4, event: pong}", "has no event 'pong'"),
+        ("{error: overloaded, forever: true}", "{at: reply.streaming}", "lane 'main' answers 0 requests so"),
+        ("{say: a}", "{at: reply.streaming, event: text}", None),
+        ("{say: a}", "{at: reply.streaming, event: text, event_nth: 2}", "has 1 of 'text', not 2"),
+    ],
+)
+def test_a_crash_is_looked_for_in_repeats_and_at_places(
+    call: str, crash: str, reason: str | None, tmp_path: Path
+) -> None:
+    text = HEAD + f"prompt: Go.\nmodel: {{main: [{call}]}}\ncrash: {crash}\n"
+    if reason is None:
+        assert load_scenario(written(tmp_path, text)).scenario.phases[0].crash is not None
+    else:
+        assert reason in problem(tmp_path, text)
+
+
+TYPED = """\
+tools:
+  deploy: {arguments: {release: string, fast: boolean, parts: array, size: number, count: integer, more: object}}
+"""
+RIGHT = "{release: '7', fast: true, parts: [], size: 1, count: 1, more: {}}"
+
+
+@pytest.mark.parametrize(
+    ("step", "warning"),
+    [
+        (f"{{call: deploy, with: {RIGHT}}}", None),
+        ("{call: Bash, with: {anything: 1}}", None),
+        ("{call: deploy, arguments: '{'}", None),
+        ("{call: deplyo}", "calls 'deplyo', which is no tool of this scenario; did you mean 'deploy'? Allowed: Bash, "),
+        (
+            "{call: deploy}",
+            "calls 'deploy' with no arguments; it is declared with count, fast, more, parts, release, size",
+        ),
+        (
+            f"{{call: deploy, with: {RIGHT.replace('fast', 'slow')}}}",
+            "calls 'deploy' with count, more, parts, release, ",
+        ),
+        (f"{{call: deploy, with: {RIGHT.replace('true', '1')}}}", "calls 'deploy' with fast: 1, which is no boolean"),
+        (f"{{call: deploy, with: {RIGHT.replace('size: 1', 'size: true')}}}", "with size: True, which is no number"),
+        (f"{{call: deploy, with: {RIGHT.replace('count: 1', 'count: 1.5')}}}", "with count: 1.5, which is no integer"),
+        (
+            "{windowed: {tokens: 9, steps: [{insist: {call: shout}}]}}",
+            "step 'insist shout' in lane 'main': calls 'shout'",
+        ),
+    ],
+)
+def test_a_call_that_no_tool_can_take_is_warned_about(step: str, warning: str | None, tmp_path: Path) -> None:
+    text = HEAD + f"prompt: Go.\nmodel:\n  main:\n    - {step}\n{TYPED}"
+    warnings = load_scenario(written(tmp_path, text)).warnings
+    if warning is None:
+        assert warnings == ()
+    else:
+        [found] = warnings
+        assert warning in found
+        assert found.startswith(f"{tmp_path}/s.yaml:7: step '")
+
+
+def test_every_argument_type_is_known_in_python() -> None:
+    assert set(JSON_TYPES) == ARGUMENT_TYPES
 
 
 NEEDS: dict[Capability, str] = {

@@ -58,6 +58,7 @@ ENTRIES: tuple[journal.AnyEntry, ...] = (
     received(1),
     journal.FaultFired(at_seconds=2.0, request=1, kind="cut", detail="after message_start"),
     received(2, lane=None, step=None),
+    journal.RequestMismatch(at_seconds=2.5, request=1, step="say", differences=("model: expected a, found m",)),
     journal.FaultSkipped(at_seconds=6.0, request=1, kind="stall", reason="not streamed"),
     journal.HoldSkipped(at_seconds=6.0, request=1, position="reply.streaming", reason="no such event"),
     journal.ClientLeft(at_seconds=6.5, request=1, connection=1, bytes_sent=3),
@@ -71,6 +72,7 @@ def test_the_journal_becomes_events_and_faults_have_their_declared_names(timelin
         ("request.received", 1),
         ("fault.fired", 1),
         ("request.received", 1),
+        ("request.mismatch", 1),
         ("fault.skipped", 2),
         ("hold.skipped", 2),
         ("client.left", 2),
@@ -124,7 +126,7 @@ def test_a_tools_fault_has_fired_at_its_place(mode: EffectMode, tmp_path: Path, 
     assert [event.kind for event in events] == [CALLED, COMMITTED, ANSWERED]
     assert "pid" not in events[0].data, "it differs in every run"
     fired = effect_faults(events, timeline, {"deploy": [mode.value]})
-    assert [event.data["fault"] for event in fired] == ([] if place is None else [f"tool deploy call 1: {mode}"])
+    assert [event.data["fault"] for event in fired] == ([] if place is None else [f"tool deploy every call: {mode}"])
     assert [event.at_seconds for event in fired] == [event.at_seconds for event in events if event.kind == place]
 
 
@@ -134,7 +136,7 @@ def test_a_later_call_fires_the_last_mode_under_its_declared_number(tmp_path: Pa
     ledger.append(called(EffectMode.SLOW, 2, CALLED))
     ledger.append(called(EffectMode.SLOW, 5, CALLED))
     fired = effect_faults(tool_events(ledger, timeline), timeline, {"deploy": ["normal", "slow"]})
-    assert [event.data["fault"] for event in fired] == ["tool deploy call 2: slow"] * 2
+    assert [event.data["fault"] for event in fired] == ["tool deploy call 2 and later: slow"] * 2
 
 
 def test_the_hook_log_becomes_events(tmp_path: Path, timeline: Timeline) -> None:
