@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from fake_provider.steps import STEP_KEYS
 from harness.model.scenario import Crash, EffectTool, Expectation, Hook, Phase, Settings
 from harness.scenario_file import SCENARIO_KEYS
-from harness.scenario_schema import schema
+from harness.scenario_schema import STEP_VALUES, schema
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 VALID: dict[str, Any] = {
@@ -58,6 +58,49 @@ def test_every_scenario_fits(path: Path) -> None:
 )
 def test_the_schema_and_the_loader_know_the_same_keys(keys: set[str], shape: dict[str, Any]) -> None:
     assert set(shape["properties"]) == keys
+
+
+STEPS = [
+    "close",
+    {"repeat": {"times": 2, "steps": [{"repeat": {"forever": True, "steps": ["overloaded"]}}], "then": ["close"]}},
+    {"windowed": {"tokens": 9, "steps": [{"say": "a", "times": 2}]}},
+    {"obedient": None},
+    {"calls": ["a", {"call": "b", "with": {}}], "usage": "none", "hold": "gate", "cut": {"event": "text"}},
+    {
+        "reply": {"blocks": [{"block": {"type": "x"}}, {"text": "a", "citations": []}]},
+        "hold": {"name": "a", "event": "text"},
+    },
+    {"status": 503, "expect_request": {"messages": {"min": 1}, "tools": ["a"]}},
+    {"error": "overloaded", "forever": True},
+]
+
+
+def test_steps_of_every_form_fit() -> None:
+    jsonschema.validate({**VALID, "model": {"main": STEPS}}, schema())
+
+
+def test_every_policy_and_every_key_of_a_step_has_a_schema_of_its_own() -> None:
+    assert set(STEP_VALUES) == set(STEP_KEYS)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"repeat": {"times": 2, "steps": ["overloadd"]}},
+        {"repeat": {"times": 2}},
+        {"windowed": {"steps": ["overloaded"]}},
+        {"stubborn": {"call": "a", "at_most": 0}},
+        {"calls": [{"with": {}}]},
+        {"reply": {"blocks": [{"txt": "a"}]}},
+        {"expect_request": {"modle": "a"}, "say": "a"},
+        {"usage": "nonw", "say": "a"},
+        {"error": "overloadd"},
+    ],
+    ids=str,
+)
+def test_a_mistake_deep_in_a_step_is_marked(step: Any) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**VALID, "model": {"main": [step]}}, schema())
 
 
 @pytest.mark.parametrize(
