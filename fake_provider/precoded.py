@@ -19,8 +19,8 @@ class Precoded:
         answer: The answer it encodes; another answer needs another encoding.
         status: HTTP status code.
         writes: What is handed to the kernel together: everything at once, or event by event.
-        message_mark: Stands in the bytes where the message's identifier goes; of the same length.
-        request_mark: Stands in the bytes where the request's identifier goes; of the same length.
+        message_mark: Digits that stand in the bytes where those of the message's identifier go; as many.
+        request_mark: Digits that stand in the bytes where those of the request's identifier go; as many.
         frames: Complete events by name.
         size_bytes: The size of all of it.
     """
@@ -33,7 +33,6 @@ class Precoded:
     frames: Mapping[str, int]
     size_bytes: int
 
-    def filled(self, message_id: str, request_id: str) -> Sequence[bytes]:
-        """Return the writes with the identifiers of one reply."""
-        message, request = message_id.encode("ascii"), request_id.encode("ascii")
+    def filled(self, message: bytes, request: bytes) -> Sequence[bytes]:
+        """Return the writes with the digits of one message's and one request's identifier."""
         return [write.replace(self.message_mark, message).replace(self.request_mark, request) for write in self.writes]

@@ -44,6 +44,11 @@ class Recall(Generic[MeaningT]):
         self._wholes: dict[bytes, MeaningT] = {}
         self._heads: dict[bytes, _Head] = {}
 
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes of requests are remembered, counting a body's request twice for what it was decoded to."""
+        return self._bytes
+
     def find(self, data: bytes) -> MeaningT | None:
         """Return what these bytes mean, if they are exactly one request whose head was seen before."""
         known = self._wholes.get(data)

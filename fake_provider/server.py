@@ -61,6 +61,8 @@ class Provider:
         self._connections: set[_Connection] = set()
         self._failures: list[BaseException] = []
         self._connection_count = 0
+        self.answered_at_once = 0
+        """How many replies left from bytes encoded before; a number for tests and for people, nothing depends on it."""
         self._certified: Certified | None = None
         self._listener: Listener | None = None
 
@@ -287,6 +289,7 @@ class _Connection(asyncio.Protocol):
             self._handed = admitted
             self._readable.set()
             return
+        self._provider.answered_at_once += 1
         for data in writes:
             self.write(data)
 

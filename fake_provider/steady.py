@@ -7,6 +7,7 @@ is given.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,10 +17,14 @@ from fake_provider.exchange import drafted
 from fake_provider.journal import ReplyEnded, ReplyStarted
 from fake_provider.playback import Played
 from fake_provider.precoded import Precoded
-from fake_provider.wire import Framing
+from fake_provider.wire import Draft, Framing
 
-MARK_NUMBER = 9_999_999_999_999_999_999_999
-"""The number in an identifier that no reply will ever have; it marks where identifiers stand in precoded bytes."""
+MESSAGE_MARK_NUMBER = 99_999_999_999_999_999
+REQUEST_MARK_NUMBER = 88_888_888_888_888_888
+"""Numbers that no reply will ever have; in identifiers they mark where those of a reply go in precoded bytes."""
+
+_MARK_LANE = 99
+_LAST_DIGITS = re.compile(r"[0-9]+$")
 
 
 def steady_writes(desk: Desk, admitted: Admitted) -> Sequence[bytes] | None:
@@ -33,6 +38,8 @@ def steady_writes(desk: Desk, admitted: Admitted) -> Sequence[bytes] | None:
     precoded = understood.precoded
     if precoded is None or precoded.answer is not played.answer:
         precoded = understood.precoded = _precoded(desk, admitted, played)
+    if not precoded.writes:
+        return None
     now, number = admitted.received.at_seconds, admitted.number
     desk.journal.extend(
         (
@@ -48,26 +55,42 @@ def steady_writes(desk: Desk, admitted: Admitted) -> Sequence[bytes] | None:
             ),
         )
     )
-    return precoded.filled(played.message_id, admitted.request_id)
+    return precoded.filled(_digits(played.message_id), _digits(admitted.request_id))
 
 
 def _precoded(desk: Desk, admitted: Admitted, played: Played) -> Precoded:
+    """Encode the reply with marks for its identifiers.
+
+    There are no writes in it where a mark does not do: a dialect may make more of an identifier than its digits.
+    """
     dialect = admitted.understood.dialect
-    message_mark = dialect.message_id(99, MARK_NUMBER)
-    request_mark = dialect.request_id(MARK_NUMBER)
-    served = replace(desk.served(admitted, message_mark), request_id=request_mark)
-    draft = drafted(admitted.understood, played.answer, served)
-    framing = Framing(keep_alive=True, with_body=True, chunked=False)
-    writes = [written for action in draft.actions() if (written := framing.encode(action))]
-    size_bytes = sum(map(len, writes))
-    if desk.script.flush == "whole":
-        writes = [b"".join(writes)]
-    return Precoded(
+    message_mark = dialect.message_id(_MARK_LANE, MESSAGE_MARK_NUMBER)
+    request_mark = dialect.request_id(REQUEST_MARK_NUMBER)
+    draft, writes = _encoded(desk, admitted, played, message_mark, request_mark)
+    precoded = Precoded(
         answer=played.answer,
         status=draft.status,
-        writes=tuple(writes),
-        message_mark=message_mark.encode("ascii"),
-        request_mark=request_mark.encode("ascii"),
+        writes=writes,
+        message_mark=_digits(message_mark),
+        request_mark=_digits(request_mark),
         frames=Counter(frame.name for frame in draft.frames) if draft.streamed else {},
-        size_bytes=size_bytes,
+        size_bytes=sum(map(len, writes)),
     )
+    _, plainly = _encoded(desk, admitted, played, played.message_id, admitted.request_id)
+    filled = precoded.filled(_digits(played.message_id), _digits(admitted.request_id))
+    return precoded if tuple(filled) == plainly else replace(precoded, writes=())
+
+
+def _encoded(
+    desk: Desk, admitted: Admitted, played: Played, message_id: str, request_id: str
+) -> tuple[Draft, tuple[bytes, ...]]:
+    served = replace(desk.served(admitted, message_id), request_id=request_id)
+    draft = drafted(admitted.understood, played.answer, served)
+    framing = Framing(keep_alive=True, with_body=True, chunked=False)
+    writes = tuple(written for action in draft.actions() if (written := framing.encode(action)))
+    return draft, (b"".join(writes),) if desk.script.flush == "whole" else writes
+
+
+def _digits(identifier: str) -> bytes:
+    match = _LAST_DIGITS.search(identifier)
+    return match.group().encode("ascii") if match else identifier.encode("utf-8")
