@@ -203,8 +203,8 @@ def is_kind(value: Any, kind: str) -> bool:
     """Whether a value is of a kind; a boolean is no number."""
     if isinstance(value, bool):
         return kind == "a boolean"
-    if kind == "an array of objects":
-        return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
+    if isinstance(value, list) and kind.endswith("array of objects"):
+        return all(isinstance(item, Mapping) for item in value)
     return isinstance(value, _KINDS[kind])
 
 
@@ -215,7 +215,7 @@ def missing(place: str) -> Finding:
 
 def wrong_type(place: str, kind: str, given: Any) -> Finding:
     """A value of another type; in an array of objects, the first item that is none."""
-    if kind == "an array of objects" and isinstance(given, list):
+    if kind.endswith("array of objects") and isinstance(given, list):
         index, item = next((index, item) for index, item in enumerate(given) if not isinstance(item, Mapping))
         return wrong_type(f"{place}[{index}]", "an object", item)
     message = f"Invalid type for '{place}': expected {kind}, but got {type_words(given)} instead."

@@ -187,7 +187,8 @@ def _reasoning_in_order(judged: Judged) -> list[Finding]:
 def _reasoning_followed(judged: Judged) -> list[Finding]:
     items = items_of(judged.body)
     found = []
-    for item, after in zip(items, [*items[1:], None], strict=True):
+    for position, item in enumerate(items, start=1):
+        after = items[position] if position < len(items) else None
         if type_of(item) != "reasoning" or item.get("id") is None:
             continue
         if after is None or _is_prompt(after) or type_of(after) in _OUTPUT_TYPES:
