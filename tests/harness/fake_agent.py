@@ -18,13 +18,14 @@ from types import FrameType
 from typing import Any
 
 START: dict[str, Any] = json.loads(sys.argv[2])
+HEADERS = {"content-type": "application/json", "anthropic-version": "2023-06-01", "x-api-key": "none"}
 
 
 def ask(messages: Any, *, stream: bool = False) -> tuple[int, list[dict[str, Any]]]:
     """Send one request; return the status and the reply's blocks, none for a stream or an error."""
     connection = http.client.HTTPConnection(START["provider"])
     body = {"model": START["model"], "max_tokens": 99, "messages": messages, "stream": stream}
-    connection.request("POST", "/v1/messages", json.dumps(body), {"content-type": "application/json"})
+    connection.request("POST", "/v1/messages", json.dumps(body), HEADERS)
     response = connection.getresponse()
     data = response.read()
     return response.status, json.loads(data)["content"] if response.status == 200 and not stream else []

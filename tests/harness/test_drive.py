@@ -160,6 +160,16 @@ def test_asking_beyond_the_script_is_inconclusive(tmp_path: Path) -> None:
     assert "request 2: the script of lane 'main' is used up" in said(evidence, "requests.scripted").detail
 
 
+def test_a_request_that_its_step_did_not_expect_fails_with_both_in_the_evidence(tmp_path: Path) -> None:
+    text = PLAIN.replace("{say: Hi there.}", "{say: Hi there., expect_request: {model: m, max_tokens: {min: 100}}}")
+    assert text != PLAIN
+    evidence = driven(tmp_path, text, FakeAdapter("talks"))
+    assert unmet(evidence) == {"requests.expectation": Outcome.FAIL}
+    assert said(evidence, "requests.expectation").actual == {
+        "request 1 (say)": ["max_tokens: expected at least 100, found 99"]
+    }
+
+
 def test_what_an_agent_prints_is_evidence_and_not_to_be_trusted(tmp_path: Path) -> None:
     evidence = driven(tmp_path, PLAIN, FakeAdapter("misleads"))
     assert evidence.outcome is Outcome.PASS, unmet(evidence)
@@ -170,7 +180,8 @@ def test_a_fault_on_the_wire_that_the_agent_evades_is_inconclusive(tmp_path: Pat
     evidence = driven(tmp_path, text, FakeAdapter("talks"))
     assert evidence.outcome is Outcome.INCONCLUSIVE
     assert said(evidence, "faults.all-fired").detail == (
-        "did not fire: lane main: say: cut; lane main: say: cut: the request asked for a reply that is not streamed"
+        "did not fire: lane main: say: cut; lane main: say: cut: the reply is not streamed, so its only event is 'body' "
+        "and 'message_start' is none"
     )
 
 
@@ -326,7 +337,7 @@ expect: {effects: {deploy: 1}, results: [{tool: deploy, error: true, contains: i
     assert unmet(driven(tmp_path, text, FakeAdapter("calls"))) == {}
     evidence = driven(tmp_path, text, FakeAdapter("talks"))
     assert evidence.outcome is Outcome.INCONCLUSIVE
-    assert said(evidence, "faults.all-fired").detail == "did not fire: tool deploy call 1: error_after_commit"
+    assert said(evidence, "faults.all-fired").detail == "did not fire: tool deploy every call: error_after_commit"
 
 
 # --- one behaviour, one text
