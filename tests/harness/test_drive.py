@@ -180,8 +180,8 @@ def test_a_fault_on_the_wire_that_the_agent_evades_is_inconclusive(tmp_path: Pat
     evidence = driven(tmp_path, text, FakeAdapter("talks"))
     assert evidence.outcome is Outcome.INCONCLUSIVE
     assert said(evidence, "faults.all-fired").detail == (
-        "did not fire: lane main: say: cut; lane main: say: cut: the reply is not streamed, so its only event is 'body' "
-        "and 'message_start' is none"
+        "did not fire: lane main: say: cut; lane main: say: cut: the reply is not streamed, "
+        "so its only event is 'body' and 'message_start' is none"
     )
 
 
