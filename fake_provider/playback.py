@@ -7,7 +7,7 @@ in the same order get the same answers with the same identifiers.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from fake_provider.dialects import DIALECTS, Dialect
 from fake_provider.document import nearest
@@ -22,9 +22,8 @@ from fake_provider.steps import Entry, HoldStep, Repeat, Step, answers_at_least
 from fake_provider.templates import Asked, filled
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
-    """The answer to one request.
+class Played(NamedTuple):
+    """The answer to one request; a tuple, because one is made for every request.
 
     Attributes:
         lane: The lane's name.
@@ -109,13 +108,23 @@ class _Level:
 
 @dataclass(slots=True)
 class _LanePosition:
-    """Where one lane stands; ``number`` keeps the identifiers of two lanes apart, from 1."""
+    """Where one lane stands.
+
+    Attributes:
+        lane: The lane.
+        number: Keeps the identifiers of two lanes apart, from 1.
+        levels: The lists of steps being played, the lane's own first; none when it is used up.
+        messages: How many requests it has answered.
+        calls: How many identifiers of tool calls are used up.
+        steady: The last answer and its dialect, where that is how it goes on.
+    """
 
     lane: Lane
     number: int
     levels: list[_Level] = field(default_factory=list)
     messages: int = 0
     calls: int = 0
+    steady: tuple[Dialect, Played] | None = None
 
     def __post_init__(self) -> None:
         if self.lane.steps:
@@ -149,15 +158,20 @@ class _LanePosition:
 
 
 class Playback:
-    """The positions in a script, shared by all connections of a provider."""
+    """The positions in a script, shared by all connections of a provider.
+
+    ``moves`` counts how often somebody moved a lane without a request; see ``again``.
+    """
 
     def __init__(self, script: Script) -> None:
         self.script = script
         self._positions: dict[str, _LanePosition] = {}
+        self.moves = 0
         self.reset()
 
     def reset(self) -> None:
         """Begin all lanes anew, their identifiers too."""
+        self.moves += 1
         self._positions = {
             lane.name: _LanePosition(lane, number) for number, lane in enumerate(self.script.lanes, start=1)
         }
@@ -171,9 +185,20 @@ class Playback:
         position = self._positions.get(lane)
         if position is None:
             raise UnknownLaneError(f"no lane '{lane}'{nearest(lane, self._positions)}")
+        position.steady = None
+        self.moves += 1
         position.settle()
         if position.levels:
             position.leave(len(position.levels) - 1)
+
+    def again(self, lane: str, dialect: Dialect) -> str:
+        """Count one more answer of a lane that answered steadily, and return the reply's identifier.
+
+        The answer is the one before, as long as ``moves`` is what it was then.
+        """
+        position = self._positions[lane]
+        position.messages += 1
+        return dialect.message_id(position.number, position.messages)
 
     def state(self) -> tuple[LaneState, ...]:
         """Return where each lane stands, in the order of the script."""
@@ -189,7 +214,20 @@ class Playback:
         lane = self.script.lane_for(request)
         if lane is None:
             return NothingToPlay(None, f"no lane takes it. Lanes: {', '.join(self._positions)}")
-        return _Turn(self._positions[lane.name], request, seconds).played()
+        position = self._positions[lane.name]
+        if position.steady is not None and position.steady[0].name == request.dialect:
+            return _again(position, *position.steady)
+        turn = _Turn(position, request, seconds)
+        played = turn.played()
+        position.steady = (turn.dialect, played) if isinstance(played, Played) and played.steady else None
+        return played
+
+
+def _again(position: _LanePosition, dialect: Dialect, before: Played) -> Played:
+    """Return a steady answer once more, with the next identifier; spelled out, since this is the hot path."""
+    position.messages += 1
+    message_id = dialect.message_id(position.number, position.messages)
+    return Played(before.lane, before.step, message_id, before.answer, None, steady=True)
 
 
 def _state_of(position: _LanePosition) -> LaneState:
@@ -209,7 +247,7 @@ class _Turn:
         self._position = position
         self._request = request
         self._seconds = seconds
-        self._dialect: Dialect = DIALECTS[request.dialect]
+        self.dialect: Dialect = DIALECTS[request.dialect]
         self._limits: Limits | None = None
 
     def played(self) -> Played | NothingToPlay:
@@ -269,9 +307,9 @@ class _Turn:
     ) -> Played | NothingToPlay:
         position = self._position
         if isinstance(answer, Reply):
-            reason = self._dialect.unsayable(answer)
+            reason = self.dialect.unsayable(answer)
             if reason is not None:
-                return self._nothing(f"step '{step.label}' cannot be said in {self._dialect.name}: {reason}")
+                return self._nothing(f"step '{step.label}' cannot be said in {self.dialect.name}: {reason}")
             answer = self._with_ids(answer)
         if decision.done:
             position.leave(depth)
@@ -279,7 +317,7 @@ class _Turn:
         return Played(
             lane=position.lane.name,
             step=step.label,
-            message_id=self._dialect.message_id(position.number, position.messages),
+            message_id=self.dialect.message_id(position.number, position.messages),
             answer=answer,
             fault=step.fault if decision.first_ask else None,
             hold=step.hold if decision.first_ask else None,
@@ -321,7 +359,7 @@ class _Turn:
         """Return an identifier that the conversation does not hold, and how many are used up with it."""
         while True:
             used += 1
-            call_id = self._dialect.call_id(self._position.number, used)
+            call_id = self.dialect.call_id(self._position.number, used)
             if call_id not in self._request.tool_calls:
                 return call_id, used
 
