@@ -40,7 +40,8 @@ class Understood:
         headers: As the journal shows them.
         query: As the journal shows it.
         body: As the journal shows it.
-        precoded: The bytes of a steady reply to it, once one was sent.
+        seen_before: Whether a steady reply was sent to it already.
+        precoded: The bytes of a steady reply to it, once one was sent twice.
     """
 
     parsed: Parsed
@@ -53,6 +54,7 @@ class Understood:
     headers: Mapping[str, str]
     query: str
     body: Any
+    seen_before: bool = False
     precoded: Precoded | None = None
 
 
@@ -132,10 +134,14 @@ class Desk:
             body=_body_for_journal(received.body) if request is None else request.body,
         )
 
+    def next_number(self) -> int:
+        """Return the number of a request that has just been read completely."""
+        self._request_count += 1
+        return self._request_count
+
     def admit(self, understood: Understood, connection: int) -> Admitted:
         """Number a request and take its step; ``record`` is still to be called."""
-        self._request_count += 1
-        number = self._request_count
+        number = self.next_number()
         now = self.journal.now()
         request = understood.request
         played: Played | NothingToPlay | None = None

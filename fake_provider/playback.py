@@ -179,6 +179,8 @@ class Playback:
     def skip(self, lane: str) -> None:
         """Go to the lane's next step without a request; the one that is next is not played.
 
+        At the end of a list that is repeated for ever, go to what follows it: nothing else ever can.
+
         Raises:
             UnknownLaneError: There is no such lane.
         """
@@ -188,8 +190,12 @@ class Playback:
         position.steady = None
         self.moves += 1
         position.settle()
-        if position.levels:
-            position.leave(len(position.levels) - 1)
+        while position.levels:
+            level = position.levels[-1]
+            if level.rounds_left is not None or level.index < len(level.entries) - 1:
+                position.leave(len(position.levels) - 1)
+                return
+            position.levels.pop()
 
     def again(self, lane: str, dialect: Dialect) -> str:
         """Count one more answer of a lane that answered steadily, and return the reply's identifier.

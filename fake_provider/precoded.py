@@ -8,24 +8,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fake_provider.replies import ErrorReply, Reply
-
 
 @dataclass(frozen=True, slots=True)
 class Precoded:
     """The bytes of one reply.
 
     Attributes:
-        answer: The answer it encodes; another answer needs another encoding.
+        lane: The lane that gives it.
+        step: The label of the step that gives it.
+        moves: What ``Playback.moves`` was; once it is another number the lane may give another reply.
         status: HTTP status code.
-        writes: What is handed to the kernel together: everything at once, or event by event.
+        writes: What is handed to the kernel together: everything at once, or event by event. None at all where the
+            reply cannot be precoded.
         message_mark: Digits that stand in the bytes where those of the message's identifier go; as many.
         request_mark: Digits that stand in the bytes where those of the request's identifier go; as many.
         frames: Complete events by name.
         size_bytes: The size of all of it.
     """
 
-    answer: Reply | ErrorReply
+    lane: str
+    step: str
+    moves: int
     status: int
     writes: tuple[bytes, ...]
     message_mark: bytes
@@ -33,6 +36,8 @@ class Precoded:
     frames: Mapping[str, int]
     size_bytes: int
 
-    def filled(self, message: bytes, request: bytes) -> Sequence[bytes]:
-        """Return the writes with the digits of one message's and one request's identifier."""
+    def filled(self, message_id: str, request_id: str) -> Sequence[bytes]:
+        """Return the writes with the last digits of one message's and one request's identifier."""
+        message = message_id[-len(self.message_mark) :].encode()
+        request = request_id[-len(self.request_mark) :].encode()
         return [write.replace(self.message_mark, message).replace(self.request_mark, request) for write in self.writes]

@@ -27,7 +27,7 @@ from fake_provider.journal import ConnectionClosed, ConnectionOpened, GarbageRec
 from fake_provider.listener import BACKLOG, Listener, bound_socket
 from fake_provider.playback import Playback
 from fake_provider.script import Script
-from fake_provider.steady import steady_writes
+from fake_provider.steady import remember, steady_writes
 from fake_provider.wire import head
 
 PIPELINED_BYTES_MAX = 1024 * 1024
@@ -274,24 +274,31 @@ class _Connection(asyncio.Protocol):
         if self._between_requests:
             understood = self._desk.recall.find(data)
             if understood is not None:
-                self._admit_at_once(understood)
+                self._answer_at_once(understood)
                 return
         self._inbox += data
         self._readable.set()
         if len(self._inbox) > PIPELINED_BYTES_MAX:
             self.transport.pause_reading()
 
-    def _admit_at_once(self, understood: Understood) -> None:
-        admitted = self._desk.admit(understood, self._number)
-        writes = steady_writes(self._desk, admitted) if self.transport.get_write_buffer_size() == 0 else None
+    def _answer_at_once(self, understood: Understood) -> None:
+        """Answer a request seen before, or hand it to the task where it takes one."""
+        writes = None
+        if self.transport.get_write_buffer_size() == 0:
+            writes = steady_writes(self._desk, understood, self._number)
         if writes is None:
             self._between_requests = False
-            self._handed = admitted
+            self._handed = self._admitted(understood)
             self._readable.set()
             return
         self._provider.answered_at_once += 1
         for data in writes:
             self.write(data)
+
+    def _admitted(self, understood: Understood) -> Admitted:
+        admitted = self._desk.admit(understood, self._number)
+        remember(self._desk, admitted)
+        return admitted
 
     def eof_received(self) -> bool:
         """Keep the sending side open: a reply without waits is still sent."""
@@ -350,7 +357,7 @@ class _Connection(asyncio.Protocol):
                 understood = self._desk.understand(outcome)
                 if fresh and len(fed) == 1 and reader.is_fresh:
                     self._desk.recall.keep(fed[0], outcome, understood)
-                return self._desk.admit(understood, self._number)
+                return self._admitted(understood)
             elif outcome is not Signal.NEEDS_DATA:
                 return outcome
             elif self._inbox:

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fake_provider.desk import Admitted, Desk
+from fake_provider.desk import Admitted, Desk, Understood
 from fake_provider.exchange import drafted
-from fake_provider.journal import ReplyEnded, ReplyStarted
+from fake_provider.journal import ReplyEnded, ReplyStarted, RequestReceived
 from fake_provider.playback import Played
 from fake_provider.precoded import Precoded
 from fake_provider.wire import Draft, Framing
@@ -27,23 +27,39 @@ _MARK_LANE = 99
 _LAST_DIGITS = re.compile(r"[0-9]+$")
 
 
-def steady_writes(desk: Desk, admitted: Admitted) -> Sequence[bytes] | None:
-    """Return what to hand to the kernel for a steady reply, and record it; nothing where the reply is not steady.
+def steady_writes(desk: Desk, understood: Understood, connection: int) -> Sequence[bytes] | None:
+    """Answer a request as the one like it before: return what to hand to the kernel, and record it.
 
-    The caller has made sure that nothing is queued for the client, and writes all of it at once.
+    Nothing is returned, and nothing done, where its reply is not known to be steady; then ``Desk.admit`` it, and
+    ``remember`` what it was answered with. The caller has made sure that nothing is queued for the client, and writes
+    all of it at once.
     """
-    played, understood = admitted.played, admitted.understood
-    if not isinstance(played, Played) or not played.steady or desk.holds or not understood.parsed.keep_alive:
-        return None
     precoded = understood.precoded
-    if precoded is None or precoded.answer is not played.answer:
-        precoded = understood.precoded = _precoded(desk, admitted, played)
-    if not precoded.writes:
+    if precoded is None or not precoded.writes or desk.holds or precoded.moves != desk.playback.moves:
         return None
-    now, number = admitted.received.at_seconds, admitted.number
+    request = understood.request
+    if request is None:
+        return None
+    number, now, dialect = desk.next_number(), desk.journal.now(), understood.dialect
+    received = understood.parsed.received
     desk.journal.extend(
         (
-            admitted.received,
+            RequestReceived(
+                at_seconds=now,
+                request=number,
+                connection=connection,
+                lane=precoded.lane,
+                step=precoded.step,
+                method=received.method,
+                path=received.path,
+                query=understood.query,
+                headers=understood.headers,
+                body=understood.body,
+                model=request.model,
+                stream=request.stream,
+                side=False,
+                dialect=dialect.name,
+            ),
             ReplyStarted(at_seconds=now, request=number, status=precoded.status),
             ReplyEnded(
                 at_seconds=now,
@@ -55,7 +71,21 @@ def steady_writes(desk: Desk, admitted: Admitted) -> Sequence[bytes] | None:
             ),
         )
     )
-    return precoded.filled(_digits(played.message_id), _digits(admitted.request_id))
+    return precoded.filled(desk.playback.again(precoded.lane, dialect), dialect.request_id(number))
+
+
+def remember(desk: Desk, admitted: Admitted) -> None:
+    """Encode the reply to a request that was played, if it is a steady one, for the next request like it.
+
+    Only a request that came before is worth it: most never come again.
+    """
+    played, understood = admitted.played, admitted.understood
+    if not isinstance(played, Played) or not played.steady or not understood.parsed.keep_alive:
+        return
+    if not understood.seen_before:
+        understood.seen_before = True
+    elif understood.precoded is None or understood.precoded.moves != desk.playback.moves:
+        understood.precoded = _precoded(desk, admitted, played)
 
 
 def _precoded(desk: Desk, admitted: Admitted, played: Played) -> Precoded:
@@ -68,17 +98,19 @@ def _precoded(desk: Desk, admitted: Admitted, played: Played) -> Precoded:
     request_mark = dialect.request_id(REQUEST_MARK_NUMBER)
     draft, writes = _encoded(desk, admitted, played, message_mark, request_mark)
     precoded = Precoded(
-        answer=played.answer,
+        lane=played.lane,
+        step=played.step,
+        moves=desk.playback.moves,
         status=draft.status,
         writes=writes,
-        message_mark=_digits(message_mark),
-        request_mark=_digits(request_mark),
+        message_mark=_last_digits(message_mark),
+        request_mark=_last_digits(request_mark),
         frames=Counter(frame.name for frame in draft.frames) if draft.streamed else {},
         size_bytes=sum(map(len, writes)),
     )
     _, plainly = _encoded(desk, admitted, played, played.message_id, admitted.request_id)
-    filled = precoded.filled(_digits(played.message_id), _digits(admitted.request_id))
-    return precoded if tuple(filled) == plainly else replace(precoded, writes=())
+    same = tuple(precoded.filled(played.message_id, admitted.request_id)) == plainly
+    return precoded if same else replace(precoded, writes=())
 
 
 def _encoded(
@@ -91,6 +123,6 @@ def _encoded(
     return draft, (b"".join(writes),) if desk.script.flush == "whole" else writes
 
 
-def _digits(identifier: str) -> bytes:
+def _last_digits(identifier: str) -> bytes:
     match = _LAST_DIGITS.search(identifier)
-    return match.group().encode("ascii") if match else identifier.encode("utf-8")
+    return (match.group() if match else identifier).encode("ascii")
