@@ -87,6 +87,10 @@ class Peer(Protocol):
         """Wait until the peer's kernel has acknowledged every byte, or the connection is gone."""
 
 
+_FILL_BYTES = 64 * 1024
+"""How much of a fill is handed over before the kernel is waited for."""
+
+
 @dataclass(slots=True)
 class Sent:
     """What has been sent of one reply; ``bytes`` counts HTTP framing too."""
@@ -95,6 +99,11 @@ class Sent:
     frames: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
     complete: bool = False
+
+    def count(self, event: str, times: int = 1) -> None:
+        """Count complete events; a body that is not streamed is none."""
+        if event != "body":
+            self.frames[event] = self.frames.get(event, 0) + times
 
 
 class Exchange:
@@ -113,6 +122,7 @@ class Exchange:
         )
         self.number = admitted.number
         self._holds: list[Hold] = []
+        self._fault_told = False
 
     async def run(self) -> bool:
         """Answer the request, and return whether the connection can be used again."""
@@ -178,30 +188,39 @@ class Exchange:
         hold = self._named_hold(played)
         if hold is not None and hold.position == "request.received" and not await self._hold(hold):
             return
-        reply_fault = fault if isinstance(fault, ReplyFault) else None
-        if reply_fault is not None:
-            reason = "it answers with a status" if isinstance(answer, ErrorReply) else reply_fault.unsayable(answer)
-            if reason is not None:
-                self._skip_fault(reply_fault, reason)
-                reply_fault = None
-            elif isinstance(answer, Reply):
-                answer = reply_fault.reshape(answer)
         draft = drafted(self._admitted.understood, answer, served)
         draft = replace(draft, frames=settled(draft.frames))
-        actions = draft.actions()
-        if reply_fault is not None:
-            actions = (*actions[:-1], Fired(reply_fault.kind, "in the whole reply"), actions[-1])
-        elif isinstance(fault, WireFault):
-            reason = fault.unreachable(draft)
-            if reason is None:
-                actions = fault.strike(draft, self._dialect)
-            else:
-                self._skip_fault(fault, reason)
-                fault = None
+        if isinstance(fault, ReplyFault):
+            draft, actions = self._reshaped(draft, answer, fault, served)
+        else:
+            actions = self._struck(draft, fault)
         actions = self._with_holds(draft, actions, played.lane)
         if hold is not None and hold.position == "reply.streaming":
             actions = self._with_hold(actions, hold)
         await self._carry_out(actions, fault)
+
+    def _struck(self, draft: Draft, fault: WireFault | None) -> tuple[Action, ...]:
+        if fault is None:
+            return draft.actions()
+        reason = fault.unreachable(draft)
+        if reason is None:
+            return fault.strike(draft, self._dialect)
+        self._skip_fault(fault.kind, reason)
+        return draft.actions()
+
+    def _reshaped(
+        self, draft: Draft, answer: Reply | ErrorReply, fault: ReplyFault, served: Served
+    ) -> tuple[Draft, tuple[Action, ...]]:
+        """Return the draft and the actions of a reply with a fault in what it says."""
+        reason = "it answers with a status" if isinstance(answer, ErrorReply) else fault.unsayable(answer)
+        if reason is None and isinstance(answer, Reply):
+            said = drafted(self._admitted.understood, fault.reshape(answer), served)
+            if [frame.payload for frame in said.frames] != [frame.payload for frame in draft.frames]:
+                *before, end = said.actions()
+                return said, (*before, Fired(fault.kind, "in the whole reply", delivered=True), end)
+            reason = f"it makes no difference to this reply in {self._dialect.name}"
+        self._skip_fault(fault.kind, reason or "it does not fit the reply")
+        return draft, draft.actions()
 
     def _with_holds(self, draft: Draft, actions: tuple[Action, ...], lane: str) -> tuple[Action, ...]:
         if not any(isinstance(action, SendHead) for action in actions) or draft.status >= 400:
@@ -230,9 +249,10 @@ class Exchange:
         position: HoldPosition = "request.received" if step.event is None else "reply.streaming"
         return Hold(position, lane=played.lane, event=step.event, event_nth=step.nth, name=step.name)
 
-    def _skip_fault(self, fault: Fault, reason: str) -> None:
+    def _skip_fault(self, kind: str, reason: str) -> None:
+        self._fault_told = True
         self._journal.append(
-            FaultSkipped(at_seconds=self._journal.now(), request=self.number, kind=fault.kind, reason=reason)
+            FaultSkipped(at_seconds=self._journal.now(), request=self.number, kind=kind, reason=reason)
         )
 
     def _skip_hold(self, hold: Hold, reason: str) -> None:
@@ -303,16 +323,15 @@ class Exchange:
 
     async def _carry_out(self, actions: Sequence[Action], fault: Fault | None) -> None:
         """Carry out the actions of a reply, in order, until one of them ends it or the client leaves."""
-        fired = False
         pending: list[bytes] = []
         by_event = self._desk.script.flush == "event"
         for action in actions:
             if isinstance(action, SendHead):
                 self._start(action.status)
-            if isinstance(action, Send) and action.complete and action.event != "body":
-                self._sent.frames[action.event] = self._sent.frames.get(action.event, 0) + 1
             if isinstance(action, SendRaw) or (isinstance(action, SendHead | Send) and action.drip is None):
                 pending.append(self._framing.encode(action))
+                if isinstance(action, Send) and action.complete:
+                    self._sent.count(action.event)
                 if by_event:
                     self._flush(pending)
                 continue
@@ -320,13 +339,12 @@ class Exchange:
                 pending.append(self._framing.encode(action))
                 self._flush(pending)
                 await self._finish()
-                break
+                continue
             self._flush(pending)
             if not await self._interrupt(action):
                 break
-            fired = fired or isinstance(action, Fired)
-        if fault is not None and not fired:
-            self._skip_fault(fault, "the client left before the fault's place was reached")
+        if fault is not None and not self._fault_told:
+            self._skip_fault(fault.kind, "the client left before the fault's place was reached")
 
     def _flush(self, pending: list[bytes]) -> None:
         if pending:
@@ -337,9 +355,11 @@ class Exchange:
         """Carry out an action that is not plain sending, and return whether the reply goes on."""
         match action:
             case Close():
+                self._framing.keep_alive = False
                 self._peer.close()
                 return False
             case Reset():
+                self._framing.keep_alive = False
                 self._peer.reset()
                 return False
             case Flush():
@@ -363,8 +383,12 @@ class Exchange:
     async def _fire(self, fired: Fired) -> bool:
         if not fired.abrupt:
             await self._peer.acknowledged()
-            if not self._still_here():
+            gone = self._peer.lost or self._desk.stopping.is_set()
+            if gone or not (fired.delivered or self._still_here()):
+                if self._peer.lost:
+                    self._record_left()
                 return False
+        self._fault_told = True
         self._journal.append(
             FaultFired(at_seconds=self._journal.now(), request=self.number, kind=fired.kind, detail=fired.detail)
         )
@@ -381,7 +405,7 @@ class Exchange:
                 return False
             left -= pause.every_seconds
             if left > 0:
-                self._sent.frames[pause.ping.event] = self._sent.frames.get(pause.ping.event, 0) + 1
+                self._sent.count(pause.ping.event)
                 self._write(self._framing.encode(pause.ping))
         return True
 
@@ -401,12 +425,16 @@ class Exchange:
                     return False
             piece = data[start : start + drip.bytes_each]
             self._write(self._framing.body(piece) if framed else piece)
+        if isinstance(action, Send) and action.complete:
+            self._sent.count(action.event)
         return True
 
     async def _fill(self, fill: SendFill) -> bool:
-        encoded = self._framing.body(fill.payload)
-        for _ in range(fill.pieces):
-            self._write(encoded)
+        at_once = max(1, _FILL_BYTES // len(fill.payload))
+        for first in range(0, fill.pieces, at_once):
+            indices = range(first, min(first + at_once, fill.pieces))
+            self._write(b"".join(self._framing.body(fill.piece(index)) for index in indices))
+            self._sent.count(fill.event, len(indices))
             await self._peer.drained()
             if not self._still_here():
                 return False
@@ -416,9 +444,7 @@ class Exchange:
         reason = self._peer.refuse(seconds, how)
         if reason is None:
             return True
-        self._journal.append(
-            FaultSkipped(at_seconds=self._journal.now(), request=self.number, kind="refuse_connections", reason=reason)
-        )
+        self._skip_fault("refuse_connections", reason)
         return False
 
     def _still_here(self) -> bool:
@@ -431,16 +457,19 @@ class Exchange:
 def drafted(understood: Understood, answer: Reply | ErrorReply, served: Served) -> Draft:
     """Return the reply to a request as it leaves undisturbed."""
     dialect, request = understood.dialect, understood.request
+    chunks, received = understood.parsed.chunked, understood.parsed.received
     if isinstance(answer, ErrorReply):
-        return Draft.of_plain(dialect.error(answer, served))
+        return Draft.of_plain(dialect.error(answer, served), chunks=chunks, request=received)
     if request is None or not request.stream:
-        return Draft.of_plain(dialect.whole(answer, served))
+        return Draft.of_plain(dialect.whole(answer, served), chunks=chunks, request=received)
     return Draft(
         status=200,
         headers=dialect.stream_headers(served),
         frames=dialect.frames(answer, served),
         streamed=True,
-        transfer="chunked" if understood.parsed.chunked else "until_close",
+        transfer="chunked" if chunks else "until_close",
+        chunks=chunks,
+        request=received,
     )
 
 

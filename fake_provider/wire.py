@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from fake_provider.requests import Received
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -118,12 +121,35 @@ class SendRaw:
 
 
 @dataclass(frozen=True, slots=True)
+class Numbering:
+    """Where each piece of a fill holds a number of its own: ``first`` at byte ``offset``, then one more each time."""
+
+    offset: int
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
 class SendFill:
-    """Send ``pieces`` times the same bytes, each framed as the head said, never more than one piece in memory."""
+    """Send ``pieces`` times the same bytes, each framed as the head said, never more than a few of them in memory.
+
+    Attributes:
+        event: The name of the frame that each piece is or belongs to.
+        payload: The bytes of a piece, without its number.
+        pieces: How many.
+        numbering: The number that makes each piece another one, where they have any.
+    """
 
     event: str
     payload: bytes
     pieces: int
+    numbering: Numbering | None = None
+
+    def piece(self, index: int) -> bytes:
+        """Return the bytes of a piece, counted from 0."""
+        if self.numbering is None:
+            return self.payload
+        offset = self.numbering.offset
+        return b"%b%d%b" % (self.payload[:offset], self.numbering.first + index, self.payload[offset:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +166,17 @@ class SendEnd:
 class Fired:
     """Everything before this has left and been acknowledged by the peer's kernel: the fault strikes now.
 
-    ``abrupt`` does not wait for the acknowledgement: what the peer has not read yet may be lost.
+    Attributes:
+        kind: The fault's kind.
+        detail: Where it struck, for the journal.
+        abrupt: Do not wait for the acknowledgement: what the peer has not read yet may be lost.
+        delivered: The fault lies in the bytes before this, so it struck a client that closed its side after them too.
     """
 
     kind: str
     detail: str
     abrupt: bool = False
+    delivered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +246,8 @@ class Draft:
         frames: Its events; a reply that is not streamed is one frame ``body``.
         streamed: Whether the frames are events.
         transfer: How the body's end is known to this client: never ``chunked`` for HTTP/1.0.
+        chunks: Whether the client understands chunks, and so speaks HTTP/1.1.
+        request: The request that it answers; nothing where a script is judged before there is one.
     """
 
     status: int
@@ -222,6 +255,8 @@ class Draft:
     frames: tuple[Frame, ...]
     streamed: bool
     transfer: Transfer
+    chunks: bool = True
+    request: Received | None = None
 
     @property
     def body_bytes(self) -> int:
@@ -238,10 +273,12 @@ class Draft:
         return (self.head(), *(Send.whole(frame) for frame in self.frames), SendEnd())
 
     @classmethod
-    def of_plain(cls, plain: PlainReply) -> Draft:
+    def of_plain(cls, plain: PlainReply, *, chunks: bool = True, request: Received | None = None) -> Draft:
         """Return the draft of a reply that is not streamed."""
         body = Frame("body", plain.body, fixed=False, places=("body",))
-        return cls(plain.status, plain.headers, (body,), streamed=False, transfer="length")
+        return cls(
+            plain.status, plain.headers, (body,), streamed=False, transfer="length", chunks=chunks, request=request
+        )
 
 
 def with_hold(actions: Sequence[Action], hold: int, event: str, nth: int) -> tuple[Action, ...] | None:

@@ -6,7 +6,7 @@ or a clock. Everything else in this package reaches a protocol through ``Dialect
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -93,11 +93,11 @@ class Dialect(Protocol):
     def error(self, error: ErrorReply, served: Served) -> PlainReply:
         """Encode an error status; an error with a ``word`` is the dialect's own for it."""
 
-    def error_frame(self, error_type: str, message: str) -> Frame:
-        """Encode an error event inside a stream."""
+    def error_frame(self, error_type: str, message: str, before: Sequence[Frame] = ()) -> Frame:
+        """Encode an error event inside a stream; ``before`` are the frames that its number follows."""
 
-    def unknown_frame(self) -> Frame:
-        """Encode a well-formed event of a type that no client knows."""
+    def unknown_frame(self, before: Sequence[Frame] = ()) -> Frame:
+        """Encode a well-formed event of a type that no client knows; ``before`` as for an error event."""
 
     def ping_frame(self) -> Frame:
         """Encode an event that only says that the stream is alive; an SSE comment where the dialect has none."""

@@ -8,7 +8,7 @@ what is refused in ``anthropic_rules``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -233,11 +233,11 @@ class AnthropicMessages:
         )
         return PlainReply(error.status, headers, body)
 
-    def error_frame(self, error_type: str, message: str) -> Frame:
+    def error_frame(self, error_type: str, message: str, before: Sequence[Frame] = ()) -> Frame:
         """Encode the ``error`` event that may stand anywhere in a stream."""
         return event_frame({"type": "error", "error": {"type": error_type, "message": message}})
 
-    def unknown_frame(self) -> Frame:
+    def unknown_frame(self, before: Sequence[Frame] = ()) -> Frame:
         """Encode an event of a type that does not exist."""
         return event_frame({"type": "crashcart_unknown", "value": 1})
 

@@ -222,12 +222,12 @@ class Gemini:
         headers = (("content-type", error.content_type or JSON_TYPE), *plain.headers[1:], *error.headers)
         return PlainReply(plain.status, headers, body)
 
-    def error_frame(self, error_type: str, message: str) -> Frame:
+    def error_frame(self, error_type: str, message: str, before: Sequence[Frame] = ()) -> Frame:
         """Encode an error as an event, where the next chunk would be; in a JSON array it is no element."""
         status = status_of(error_type)
         return Frame("error", _event(msgspec.json.encode(error_value(status, error_type, message))))
 
-    def unknown_frame(self) -> Frame:
+    def unknown_frame(self, before: Sequence[Frame] = ()) -> Frame:
         """Encode a chunk without any field that this API has."""
         return Frame("crashcart_unknown", _event(msgspec.json.encode({"crashcartUnknown": 1})))
 

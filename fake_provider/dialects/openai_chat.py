@@ -14,7 +14,7 @@ writes, as the API counts cached tokens into it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fake_provider.dialects.openai_chat_rules import CONVERSATION_RULES, COUNTED, SHAPE_RULES
@@ -187,11 +187,11 @@ class OpenAIChat:
         """Encode an error, its placeholders filled in from the request."""
         return error_reply(error, served)
 
-    def error_frame(self, error_type: str, message: str) -> Frame:
+    def error_frame(self, error_type: str, message: str, before: Sequence[Frame] = ()) -> Frame:
         """Encode a chunk that holds an error and nothing else; ``error_type`` is a word of ``STREAM_ERRORS``."""
         return Frame("error", b"data: %b\n\n" % encode({"error": error_body(stream_error(error_type, message))}))
 
-    def unknown_frame(self) -> Frame:
+    def unknown_frame(self, before: Sequence[Frame] = ()) -> Frame:
         """Encode a chunk whose ``object`` does not exist."""
         event = {
             "id": "chatcmpl-unknown",

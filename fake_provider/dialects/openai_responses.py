@@ -241,9 +241,9 @@ class OpenAIResponses:
         flat = {name: body[name] for name in ("code", "message", "param")}
         return _frame(Event("error", flat if error.carrier == "flat" else {"error": body}), number)
 
-    def unknown_frame(self) -> Frame:
-        """Encode an event of a type that does not exist."""
-        return _frame(Event("response.crashcart_unknown", {"value": 1}), 0)
+    def unknown_frame(self, before: Sequence[Frame] = ()) -> Frame:
+        """Encode an event of a type that does not exist; its number follows those of the frames before it."""
+        return _frame(Event("response.crashcart_unknown", {"value": 1}), _progress(before)[0])
 
     def ping_frame(self) -> Frame:
         """Encode a comment."""

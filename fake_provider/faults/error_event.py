@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
 from fake_provider.faults.point import NOTHING, Point
+from fake_provider.faults.rewriting import without_events
 from fake_provider.wire import Action, Draft, Fired, Send, SendEnd
 
 if TYPE_CHECKING:
@@ -48,14 +49,13 @@ class ErrorEventFault:
 
     def unreachable(self, draft: Draft) -> str | None:
         """Return why the place does not exist, or nothing if it does."""
-        if not draft.streamed:
-            return "the reply is not streamed, so it has no events"
-        return self.point.unreachable(draft)
+        return without_events(draft) or self.point.unreachable(draft)
 
     def strike(self, draft: Draft, dialect: Dialect) -> tuple[Action, ...]:
         """Send up to the place, then the error event and the end of the body."""
         error_type = self.error_type or dialect.error_types[0]
-        frame = dialect.error_frame(error_type, self.message or _MESSAGES.get(error_type, error_type))
+        message = self.message or _MESSAGES.get(error_type, error_type)
+        frame = dialect.error_frame(error_type, message, self.point.frames_before(draft))
         return (
             *self.point.actions_before(draft),
             Fired(self.kind, f"{error_type} {self.point}"),

@@ -13,6 +13,7 @@ from fake_provider.document import Node
 from fake_provider.wire import Action, Draft, Frame, Send, SendRaw
 
 POINT_KEYS = ("event", "nth", "byte", "inside")
+EVENT_KEYS = ("event", "nth")
 
 Inside: TypeAlias = Literal["utf8", "chunk_header"]
 
@@ -25,8 +26,8 @@ class Point:
     """How far a reply gets.
 
     Attributes:
-        event: An event's name in its dialect, a word of ``wire.PLACES``, ``nothing`` for the place before the first byte
-            of the reply, or ``head`` for the place right after its headers.
+        event: An event's name in its dialect, a word of ``wire.PLACES``, ``nothing`` for the place before the first
+            byte of the reply, or ``head`` for the place right after its headers.
         nth: Which event of that name, from 1.
         byte: How many bytes of it leave; the whole event where it is nothing.
         inside: ``utf8``: it ends after the first byte of the event's first character that has several.
@@ -60,6 +61,32 @@ class Point:
             byte=fields["byte"].integer(minimum=0) if "byte" in fields else None,
             inside=None if inside is None else _INSIDE[inside.text()],
         )
+
+    @classmethod
+    def read_optional(cls, fields: Mapping[str, Node]) -> Point | None:
+        """Read a place that may be left out.
+
+        Raises:
+            DocumentError: There is a number, a byte or a place inside an event, and no event.
+        """
+        if "event" in fields:
+            return cls.read(fields)
+        for key in POINT_KEYS:
+            if key in fields:
+                raise fields[key].error(f"'{key}' says where in an event, and there is no 'event'")
+        return None
+
+    @classmethod
+    def read_event(cls, fields: Mapping[str, Node]) -> Point:
+        """Read a place that is a whole event, from ``event`` and ``nth``.
+
+        Raises:
+            DocumentError: The place is before every event.
+        """
+        point = cls.read(fields)
+        if point.event in (NOTHING, HEAD):
+            raise fields["event"].error(f"'{point.event}' is no event, and an event is needed here")
+        return point
 
     def index_in(self, frames: Sequence[Frame]) -> int | None:
         """Return the index of the frame, or nothing if there is no such frame."""
@@ -103,7 +130,7 @@ class Point:
             return ()
         if self.event == HEAD:
             return (draft.head(),)
-        index = self._index(draft)
+        index = self.index_of(draft)
         cut = self._bytes_of(draft.frames[index])
         whole = draft.frames[: index + 1] if cut is None and self.inside is None else draft.frames[:index]
         actions: list[Action] = [draft.head(), *(Send.whole(frame) for frame in whole)]
@@ -121,7 +148,7 @@ class Point:
             return (draft.head(), *(Send.whole(frame) for frame in draft.frames))
         if self.event == HEAD:
             return tuple(Send.whole(frame) for frame in draft.frames)
-        index = self._index(draft)
+        index = self.index_of(draft)
         frame = draft.frames[index]
         following = tuple(Send.whole(later) for later in draft.frames[index + 1 :])
         if self.inside == "chunk_header":
@@ -132,7 +159,16 @@ class Point:
         # The event is complete only now, so it counts as sent here and not before the place.
         return (Send(frame.name, frame.payload[cut:], places=frame.places), *following)
 
-    def _index(self, draft: Draft) -> int:
+    def frames_before(self, draft: Draft) -> tuple[Frame, ...]:
+        """Return the frames that have begun when the place is reached."""
+        return () if self.event in (NOTHING, HEAD) else draft.frames[: self.index_of(draft) + 1]
+
+    def index_of(self, draft: Draft) -> int:
+        """Return the index of the frame; only for a place that exists.
+
+        Raises:
+            ValueError: There is no such frame.
+        """
         index = self.index_in(draft.frames)
         if index is None:
             raise ValueError(f"no '{self.event}' number {self.nth} in the frames")
@@ -143,6 +179,11 @@ class Point:
             return _first_wide(frame.payload)
         return self.byte
 
+    @property
+    def named(self) -> str:
+        """The event in words, without what is at it."""
+        return f"{self.event} number {self.nth}"
+
     def __str__(self) -> str:
         if self.event == NOTHING:
             return "before the first byte"
@@ -151,7 +192,7 @@ class Point:
         where = "after" if self.byte is None else f"at byte {self.byte} of"
         if self.inside is not None:
             where = f"inside {_INSIDE_WORDS[self.inside]} of"
-        return f"{where} {self.event} number {self.nth}"
+        return f"{where} {self.named}"
 
 
 _INSIDE: Mapping[str, Inside] = {"utf8": "utf8", "chunk_header": "chunk_header"}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
 from fake_provider.faults.point import NOTHING, POINT_KEYS, Point
+from fake_provider.faults.rewriting import without_events
 from fake_provider.wire import Action, Close, Draft, Fired, Pause, Send, SendEnd
 
 if TYPE_CHECKING:
@@ -49,9 +50,8 @@ class StallFault:
 
     def unreachable(self, draft: Draft) -> str | None:
         """Return why the place does not exist, or nothing if it does."""
-        if self.ping_seconds is not None and not draft.streamed:
-            return "the reply is not streamed, so it can have no pings"
-        return self.point.unreachable(draft)
+        events = None if self.ping_seconds is None else without_events(draft)
+        return self.point.unreachable(draft) if events is None else f"{events} and can have no pings"
 
     def strike(self, draft: Draft, dialect: Dialect) -> tuple[Action, ...]:
         """Send up to the place, wait, and send the rest where the wait has an end."""
