@@ -22,7 +22,8 @@ REDACTED_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", 
 """Headers whose values are keys; the journal keeps that they were there, and not what they were."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="entry"):
+# Entries hold no cycles, and a long journal would make each run of the collector long.
+class Entry(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="entry", gc=False):
     """One thing that happened.
 
     Attributes:
@@ -32,19 +33,19 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="entr
     at_seconds: float
 
 
-class ConnectionOpened(Entry, frozen=True, kw_only=True):
+class ConnectionOpened(Entry, frozen=True, kw_only=True, gc=False):
     """A client connected; connections count from 1."""
 
     connection: int
 
 
-class ConnectionClosed(Entry, frozen=True, kw_only=True):
+class ConnectionClosed(Entry, frozen=True, kw_only=True, gc=False):
     """A connection is gone, whoever ended it."""
 
     connection: int
 
 
-class RequestReceived(Entry, frozen=True, kw_only=True):
+class RequestReceived(Entry, frozen=True, kw_only=True, gc=False):
     """A request has been read completely; requests count from 1 over all connections and lanes.
 
     Attributes:
@@ -78,7 +79,7 @@ class RequestReceived(Entry, frozen=True, kw_only=True):
     dialect: str | None = None
 
 
-class RequestMismatch(Entry, frozen=True, kw_only=True):
+class RequestMismatch(Entry, frozen=True, kw_only=True, gc=False):
     """The request is not what the step that answers it expects; it is answered all the same.
 
     Attributes:
@@ -92,7 +93,7 @@ class RequestMismatch(Entry, frozen=True, kw_only=True):
     differences: tuple[str, ...]
 
 
-class RequestRefused(Entry, frozen=True, kw_only=True):
+class RequestRefused(Entry, frozen=True, kw_only=True, gc=False):
     """The real API would refuse this request, and so did this one; it used up no step.
 
     Attributes:
@@ -106,7 +107,7 @@ class RequestRefused(Entry, frozen=True, kw_only=True):
     problems: tuple[str, ...]
 
 
-class UnexpectedRequest(Entry, frozen=True, kw_only=True):
+class UnexpectedRequest(Entry, frozen=True, kw_only=True, gc=False):
     """A valid request for which the script has nothing."""
 
     request: int
@@ -114,14 +115,14 @@ class UnexpectedRequest(Entry, frozen=True, kw_only=True):
     reason: str
 
 
-class ReplyStarted(Entry, frozen=True, kw_only=True):
+class ReplyStarted(Entry, frozen=True, kw_only=True, gc=False):
     """The first bytes of a reply are about to leave."""
 
     request: int
     status: int
 
 
-class ReplyEnded(Entry, frozen=True, kw_only=True):
+class ReplyEnded(Entry, frozen=True, kw_only=True, gc=False):
     """No more of a reply will leave.
 
     Attributes:
@@ -139,7 +140,7 @@ class ReplyEnded(Entry, frozen=True, kw_only=True):
     complete: bool
 
 
-class FaultFired(Entry, frozen=True, kw_only=True):
+class FaultFired(Entry, frozen=True, kw_only=True, gc=False):
     """The fault of the step struck, at the place that ``detail`` names."""
 
     request: int
@@ -147,7 +148,7 @@ class FaultFired(Entry, frozen=True, kw_only=True):
     detail: str
 
 
-class FaultSkipped(Entry, frozen=True, kw_only=True):
+class FaultSkipped(Entry, frozen=True, kw_only=True, gc=False):
     """The fault of the step did not strike; a verdict that rests on it is inconclusive."""
 
     request: int
@@ -155,7 +156,7 @@ class FaultSkipped(Entry, frozen=True, kw_only=True):
     reason: str
 
 
-class HoldReached(Entry, frozen=True, kw_only=True):
+class HoldReached(Entry, frozen=True, kw_only=True, gc=False):
     """The client is being kept waiting at the place of a hold."""
 
     request: int
@@ -163,14 +164,14 @@ class HoldReached(Entry, frozen=True, kw_only=True):
     detail: str
 
 
-class HoldReleased(Entry, frozen=True, kw_only=True):
+class HoldReleased(Entry, frozen=True, kw_only=True, gc=False):
     """A hold was released and the reply goes on."""
 
     request: int
     position: str
 
 
-class HoldSkipped(Entry, frozen=True, kw_only=True):
+class HoldSkipped(Entry, frozen=True, kw_only=True, gc=False):
     """The request that a hold waits for came, but the place does not exist in its reply."""
 
     request: int
@@ -178,7 +179,7 @@ class HoldSkipped(Entry, frozen=True, kw_only=True):
     reason: str
 
 
-class ClientLeft(Entry, frozen=True, kw_only=True):
+class ClientLeft(Entry, frozen=True, kw_only=True, gc=False):
     """The client closed or reset the connection before the reply was over."""
 
     request: int
@@ -186,7 +187,7 @@ class ClientLeft(Entry, frozen=True, kw_only=True):
     bytes_sent: int
 
 
-class ConnectionsRefused(Entry, frozen=True, kw_only=True):
+class ConnectionsRefused(Entry, frozen=True, kw_only=True, gc=False):
     """From now on no new connection is taken.
 
     Attributes:
@@ -198,18 +199,18 @@ class ConnectionsRefused(Entry, frozen=True, kw_only=True):
     seconds: float
 
 
-class ConnectionsTaken(Entry, frozen=True, kw_only=True):
+class ConnectionsTaken(Entry, frozen=True, kw_only=True, gc=False):
     """New connections are taken again."""
 
 
-class HandshakeFailed(Entry, frozen=True, kw_only=True):
+class HandshakeFailed(Entry, frozen=True, kw_only=True, gc=False):
     """A client that connected did not finish the TLS handshake; with a bad certificate that is what it should do."""
 
     certificate: str
     reason: str
 
 
-class GarbageReceived(Entry, frozen=True, kw_only=True):
+class GarbageReceived(Entry, frozen=True, kw_only=True, gc=False):
     """What arrived is not an HTTP request, or is half of one."""
 
     connection: int

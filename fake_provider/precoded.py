@@ -18,10 +18,10 @@ class Precoded:
         step: The label of the step that gives it.
         moves: What ``Playback.moves`` was; once it is another number the lane may give another reply.
         status: HTTP status code.
-        writes: What is handed to the kernel together: everything at once, or event by event. None at all where the
-            reply cannot be precoded.
-        message_mark: Digits that stand in the bytes where those of the message's identifier go; as many.
-        request_mark: Digits that stand in the bytes where those of the request's identifier go; as many.
+        writes: What is handed to the kernel together, each as its parts and gaps: everything at once, or event by
+            event. None at all where the reply cannot be precoded.
+        message_digits: How many last digits of the message's identifier stand in a gap.
+        request_digits: How many last digits of the request's identifier stand in a gap.
         frames: Complete events by name.
         size_bytes: The size of all of it.
     """
@@ -30,14 +30,35 @@ class Precoded:
     step: str
     moves: int
     status: int
-    writes: tuple[bytes, ...]
-    message_mark: bytes
-    request_mark: bytes
+    writes: tuple[tuple[bytes, ...], ...]
+    message_digits: int
+    request_digits: int
     frames: Mapping[str, int]
     size_bytes: int
 
     def filled(self, message_id: str, request_id: str) -> Sequence[bytes]:
         """Return the writes with the last digits of one message's and one request's identifier."""
-        message = message_id[-len(self.message_mark) :].encode()
-        request = request_id[-len(self.request_mark) :].encode()
-        return [write.replace(self.message_mark, message).replace(self.request_mark, request) for write in self.writes]
+        message = message_id[-self.message_digits :].encode()
+        request = request_id[-self.request_digits :].encode()
+        return [
+            b"".join([message if part is MESSAGE else request if part is REQUEST else part for part in parts])
+            for parts in self.writes
+        ]
+
+
+MESSAGE = bytes(bytearray(b"message"))
+REQUEST = bytes(bytearray(b"request"))
+"""Stand in a write's parts for the digits of an identifier; they are found by identity, so that no text is mistaken."""
+
+
+def parted(write: bytes, message_mark: bytes, request_mark: bytes) -> tuple[bytes, ...]:
+    """Return a write as its parts, with ``MESSAGE`` and ``REQUEST`` where the marks stood."""
+    parts: list[bytes] = []
+    for index, by_message in enumerate(write.split(message_mark)):
+        if index:
+            parts.append(MESSAGE)
+        for position, by_request in enumerate(by_message.split(request_mark)):
+            if position:
+                parts.append(REQUEST)
+            parts.append(by_request)
+    return tuple(parts)

@@ -16,7 +16,7 @@ from fake_provider.desk import Admitted, Desk, Understood
 from fake_provider.exchange import drafted
 from fake_provider.journal import ReplyEnded, ReplyStarted, RequestReceived
 from fake_provider.playback import Played
-from fake_provider.precoded import Precoded
+from fake_provider.precoded import Precoded, parted
 from fake_provider.wire import Draft, Framing
 
 MESSAGE_MARK_NUMBER = 99_999_999_999_999_999
@@ -102,9 +102,9 @@ def _precoded(desk: Desk, admitted: Admitted, played: Played) -> Precoded:
         step=played.step,
         moves=desk.playback.moves,
         status=draft.status,
-        writes=writes,
-        message_mark=_last_digits(message_mark),
-        request_mark=_last_digits(request_mark),
+        writes=tuple(parted(write, _last_digits(message_mark), _last_digits(request_mark)) for write in writes),
+        message_digits=len(_last_digits(message_mark)),
+        request_digits=len(_last_digits(request_mark)),
         frames=Counter(frame.name for frame in draft.frames) if draft.streamed else {},
         size_bytes=sum(map(len, writes)),
     )
