@@ -149,6 +149,7 @@ class Exchange:
         understood, played = self._admitted.understood, self._admitted.played
         served = self._desk.served(self._admitted)
         if understood.unauthenticated is not None:
+            self._record_refused((Problem("authentication", understood.unauthenticated.message),))
             await self._send_plain(self._dialect.error(understood.unauthenticated, served))
         elif understood.side:
             await self._send_plain(self._dialect.side_reply(self._parsed.received, self._admitted.request_id))
@@ -162,6 +163,10 @@ class Exchange:
             await self._perform(played)
 
     async def _refuse(self, problems: Sequence[Problem]) -> None:
+        self._record_refused(problems)
+        await self._send_plain(self._dialect.refusal(problems[0], self._desk.served(self._admitted)))
+
+    def _record_refused(self, problems: Sequence[Problem]) -> None:
         self._journal.append(
             RequestRefused(
                 at_seconds=self._journal.now(),
@@ -170,7 +175,6 @@ class Exchange:
                 problems=tuple(problem.message for problem in problems),
             )
         )
-        await self._send_plain(self._dialect.refusal(problems[0], self._desk.served(self._admitted)))
 
     async def _unexpected(self, nothing: NothingToPlay) -> None:
         self._journal.append(
