@@ -301,10 +301,10 @@ class _Connection(asyncio.Protocol):
         return admitted
 
     def eof_received(self) -> bool:
-        """Keep the sending side open: a reply without waits is still sent."""
+        """Keep the sending side open: a reply without waits is still sent. TLS has no half-closed connection."""
         self._left.set()
         self._readable.set()
-        return True
+        return self.transport.get_extra_info("sslcontext") is None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wake everything that waits."""
