@@ -12,10 +12,9 @@ import importlib.metadata
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -23,7 +22,10 @@ from typing import NoReturn
 import msgspec
 from rich.console import Console
 
-from fake_provider.document import DocumentError, nearest
+from fake_provider.command_line import CommandError, add_serve_words
+from fake_provider.command_line import serve_command as serve
+from fake_provider.document import DocumentError, load_document, nearest
+from fake_provider.script import Script, parse_script
 from harness.model.clause import CLAUSES
 from harness.model.evidence import encode
 from harness.model.outcome import Outcome
@@ -60,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; everything that was started has ended, and finished runs are stored\n")
         code = EXIT_INTERRUPTED
-    except (UsageError, UnknownRuntimeError, DocumentError) as error:
+    except (UsageError, CommandError, UnknownRuntimeError, DocumentError) as error:
         sys.stderr.write(f"crashcart: {error}\n")
         code = EXIT_USAGE
     except (RuntimeUnavailableError, StoreError) as error:
@@ -100,9 +102,7 @@ def parser() -> argparse.ArgumentParser:
     run.set_defaults(command=run_command)
 
     serve = commands.add_parser("serve", help="serve a provider script on its own")
-    serve.add_argument("script", metavar="SCRIPT")
-    serve.add_argument("--port", type=int, default=0, metavar="N", help="0 for a free one")
-    serve.add_argument("--journal", metavar="FILE", help="write the journal as JSON lines")
+    add_serve_words(serve)
     serve.set_defaults(command=serve_command)
 
     show = commands.add_parser("show", help="show a stored run: checks, timeline, reproduction")
@@ -242,16 +242,19 @@ def judged_against_expectations(console: Console, results: Sequence[ProbeResult]
 
 
 def serve_command(options: argparse.Namespace) -> int:
-    """Serve a provider script until interrupted, exactly as ``python -m fake_provider`` does."""
-    command = [sys.executable, "-m", "fake_provider", options.script, "--port", str(options.port)]
-    if options.journal is not None:
-        command += ["--journal", options.journal]
-    with subprocess.Popen(command) as process:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
-            return process.wait()
+    """Serve a provider script, or that of a scenario, until interrupted."""
+    return serve(options, script_of)
+
+
+def script_of(path: Path) -> Script:
+    """Return the script in a file: a scenario's ``model``, or the whole file.
+
+    Raises:
+        DocumentError: The file has a mistake.
+    """
+    root = load_document(path)
+    is_scenario = isinstance(root.value, Mapping) and "model" in root.value and "lanes" not in root.value
+    return load_scenario(path).script if is_scenario else parse_script(root)
 
 
 def show_command(options: argparse.Namespace) -> int:

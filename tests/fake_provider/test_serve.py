@@ -23,6 +23,7 @@ from fake_provider.clients import lines_for
 from fake_provider.command_line import main
 from fake_provider.journal import ReplyEnded, RequestReceived, decode_entry
 from fake_provider.presets import descriptions
+from harness.cli import script_of
 from tests.fake_provider.dialect_requests import asking
 from tests.fake_provider.raw_client import HELLO, STREAMED, Connection, post
 
@@ -245,3 +246,11 @@ async def test_a_terminal_gets_a_live_table_and_ctrl_c_a_summary(tmp_path: Path)
     assert b"529" in shown
     assert b"main: overloaded" in shown
     assert b"Traceback" not in shown
+
+
+def test_a_scenario_is_served_by_its_model(tmp_path: Path) -> None:
+    scenario = next(Path("scenarios").rglob("*.yaml"))
+    assert script_of(scenario).strict
+    plain = tmp_path / "script.yaml"
+    plain.write_text(LANES)
+    assert not script_of(plain).strict
