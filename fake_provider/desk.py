@@ -18,7 +18,7 @@ from fake_provider.inbound import Parsed
 from fake_provider.journal import Journal, RequestMismatch, RequestReceived, redacted, redacted_query
 from fake_provider.limits import Limits
 from fake_provider.playback import NothingToPlay, Playback, Played
-from fake_provider.precoded import Precoded
+from fake_provider.precoded import Precoded, SteadyReplies
 from fake_provider.recall import Recall
 from fake_provider.replies import ErrorReply
 from fake_provider.requests import ModelRequest, NotJsonError, decode_json
@@ -40,8 +40,7 @@ class Understood:
         headers: As the journal shows them.
         query: As the journal shows it.
         body: As the journal shows it.
-        seen_before: Whether a steady reply was sent to it already.
-        precoded: The bytes of a steady reply to it, once one was sent twice.
+        precoded: The bytes of a steady reply to it, once they are encoded.
     """
 
     parsed: Parsed
@@ -54,7 +53,6 @@ class Understood:
     headers: Mapping[str, str]
     query: str
     body: Any
-    seen_before: bool = False
     precoded: Precoded | None = None
 
 
@@ -104,6 +102,7 @@ class Desk:
         self.dialects: tuple[Dialect, ...] = tuple(DIALECTS[name] for name in script.dialects)
         self.playback = Playback(script)
         self.recall: Recall[Understood] = Recall(self.understand)
+        self.steady_replies = SteadyReplies()
 
     def understand(self, parsed: Parsed) -> Understood:
         """Understand a request; pure but for the script's settings."""

@@ -5,8 +5,10 @@ Only an undisturbed reply is precoded. It holds bytes and counts; it never sends
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+
+REPLIES_MAX = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,33 @@ class Precoded:
             b"".join([message if part is MESSAGE else request if part is REQUEST else part for part in parts])
             for parts in self.writes
         ]
+
+
+class SteadyReplies:
+    """Precoded replies by everything that their bytes depend on but identifiers; bounded, and forgotten all at once.
+
+    A reply is encoded when its key comes for the second time: most never come again.
+    """
+
+    def __init__(self) -> None:
+        self._replies: dict[Hashable, Precoded | None] = {}
+
+    def find(self, key: Hashable) -> Precoded | None:
+        """Return the reply, or nothing where it is not encoded."""
+        return self._replies.get(key)
+
+    def is_due(self, key: Hashable) -> bool:
+        """Note that a reply was given, and return whether it is time to encode it."""
+        if key in self._replies:
+            return True
+        if len(self._replies) >= REPLIES_MAX:
+            self._replies.clear()
+        self._replies[key] = None
+        return False
+
+    def keep(self, key: Hashable, precoded: Precoded) -> None:
+        """Remember an encoded reply."""
+        self._replies[key] = precoded
 
 
 MESSAGE = bytes(bytearray(b"message"))

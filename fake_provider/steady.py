@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from fake_provider.desk import Admitted, Desk, Understood
@@ -17,6 +17,7 @@ from fake_provider.exchange import drafted
 from fake_provider.journal import ReplyEnded, ReplyStarted, RequestReceived
 from fake_provider.playback import Played
 from fake_provider.precoded import Precoded, parted
+from fake_provider.requests import ModelRequest
 from fake_provider.wire import Draft, Framing
 
 MESSAGE_MARK_NUMBER = 99_999_999_999_999_999
@@ -34,11 +35,13 @@ def steady_writes(desk: Desk, understood: Understood, connection: int) -> Sequen
     ``remember`` what it was answered with. The caller has made sure that nothing is queued for the client, and writes
     all of it at once.
     """
-    precoded = understood.precoded
-    if precoded is None or not precoded.writes or desk.holds or precoded.moves != desk.playback.moves:
+    request, moves = understood.request, desk.playback.moves
+    if request is None or understood.problems or desk.holds:
         return None
-    request = understood.request
-    if request is None:
+    precoded = understood.precoded
+    if precoded is None or precoded.moves != moves:
+        precoded = understood.precoded = _found(desk, understood, request)
+    if precoded is None or not precoded.writes:
         return None
     number, now, dialect = desk.next_number(), desk.journal.now(), understood.dialect
     received = understood.parsed.received
@@ -75,17 +78,36 @@ def steady_writes(desk: Desk, understood: Understood, connection: int) -> Sequen
 
 
 def remember(desk: Desk, admitted: Admitted) -> None:
-    """Encode the reply to a request that was played, if it is a steady one, for the next request like it.
-
-    Only a request that came before is worth it: most never come again.
-    """
+    """Encode the reply to a request that was played, if it is a steady one and not the first of its kind."""
     played, understood = admitted.played, admitted.understood
-    if not isinstance(played, Played) or not played.steady or not understood.parsed.keep_alive:
+    request = understood.request
+    if request is None or not isinstance(played, Played) or not played.steady or not understood.parsed.keep_alive:
         return
-    if not understood.seen_before:
-        understood.seen_before = True
-    elif understood.precoded is None or understood.precoded.moves != desk.playback.moves:
-        understood.precoded = _precoded(desk, admitted, played)
+    key = _key(desk, understood, request, played.lane)
+    if desk.steady_replies.is_due(key):
+        desk.steady_replies.keep(key, _precoded(desk, admitted, played))
+
+
+def _found(desk: Desk, understood: Understood, request: ModelRequest) -> Precoded | None:
+    lane = desk.script.lane_for(request)
+    if lane is None or not understood.parsed.keep_alive:
+        return None
+    return desk.steady_replies.find(_key(desk, understood, request, lane.name))
+
+
+def _key(desk: Desk, understood: Understood, request: ModelRequest, lane: str) -> Hashable:
+    """Return everything that a steady reply's bytes depend on, but its identifiers."""
+    repeated = understood.dialect.repeated(request)
+    return (
+        lane,
+        desk.playback.moves,
+        understood.dialect.name,
+        request.model,
+        request.stream,
+        request.estimated_tokens,
+        understood.parsed.chunked,
+        understood.parsed.received.body if repeated is None else repeated,
+    )
 
 
 def _precoded(desk: Desk, admitted: Admitted, played: Played) -> Precoded:

@@ -6,7 +6,7 @@ or a clock. Everything else in this package reaches a protocol through ``Dialect
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -43,7 +43,7 @@ class Served:
     input_tokens: int
     window_tokens: int
     body: Mapping[str, Any] = field(default_factory=dict)
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
 
 class Dialect(Protocol):
@@ -70,6 +70,12 @@ class Dialect(Protocol):
 
         Raises:
             RefusedRequestError: The request has not the shape that the API asks for.
+        """
+
+    def repeated(self, request: ModelRequest) -> Hashable | None:
+        """Return what a reply repeats of a request beside its model and size; nothing where that may be all of it.
+
+        Two requests of one model and size for which this is equal get the same bytes for the same answer.
         """
 
     def problems(self, request: ModelRequest, window_tokens: int) -> tuple[Problem, ...]:

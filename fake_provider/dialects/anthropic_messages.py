@@ -8,7 +8,7 @@ what is refused in ``anthropic_rules``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -155,6 +155,10 @@ class AnthropicMessages:
             estimated_tokens=estimated_tokens(body),
             body=body,
         )
+
+    def repeated(self, request: ModelRequest) -> Hashable | None:
+        """Return the same for every request: a reply repeats nothing else."""
+        return ()
 
     def problems(self, request: ModelRequest, window_tokens: int) -> tuple[Problem, ...]:
         """Apply the conversation rules."""

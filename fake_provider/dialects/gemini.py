@@ -12,7 +12,7 @@ compactly, where the service indents a whole reply.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote
 
@@ -151,6 +151,10 @@ class Gemini:
             estimated_tokens=estimated_tokens(body),
             body=GeminiBody(raw, in_array=streamed and not _as_events(received)),
         )
+
+    def repeated(self, request: ModelRequest) -> Hashable | None:
+        """Return whether the stream is asked for as a JSON array."""
+        return isinstance(request.body, GeminiBody) and request.body.in_array
 
     def problems(self, request: ModelRequest, window_tokens: int) -> tuple[Problem, ...]:
         """Apply the conversation rules."""

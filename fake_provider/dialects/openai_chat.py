@@ -14,8 +14,10 @@ writes, as the API counts cached tokens into it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
 
 from fake_provider.dialects.openai_chat_rules import CONVERSATION_RULES, COUNTED, SHAPE_RULES
 from fake_provider.dialects.openai_errors import (
@@ -127,6 +129,10 @@ class OpenAIChat:
             estimated_tokens=estimated_tokens(body, COUNTED),
             body=body,
         )
+
+    def repeated(self, request: ModelRequest) -> Hashable | None:
+        """Return the service tier and the stream options, as text that is equal where they are."""
+        return msgspec.json.encode([request.body.get("service_tier"), request.body.get("stream_options")])
 
     def problems(self, request: ModelRequest, window_tokens: int) -> tuple[Problem, ...]:
         """Apply the conversation rules."""

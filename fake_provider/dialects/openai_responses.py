@@ -14,7 +14,7 @@ off. ``input_tokens`` is the sum of the neutral counts of input, cache reads and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fake_provider.dialects.openai_errors import (
@@ -177,6 +177,10 @@ class OpenAIResponses:
             estimated_tokens=estimated_tokens(body, COUNTED),
             body=body,
         )
+
+    def repeated(self, request: ModelRequest) -> Hashable | None:
+        """Return nothing: a response repeats its request's settings, tools and instructions."""
+        return None
 
     def problems(self, request: ModelRequest, window_tokens: int) -> tuple[Problem, ...]:
         """Apply the conversation rules."""

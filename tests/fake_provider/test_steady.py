@@ -80,6 +80,21 @@ async def test_a_known_head_with_another_body_is_another_request() -> None:
         assert provider.answered_at_once == 1
 
 
+async def test_requests_that_differ_get_the_bytes_that_each_of_them_would_get_alone() -> None:
+    bodies = [{**STREAMED, "max_tokens": 64 + number} for number in range(6)]
+    bodies += [{**STREAMED, "model": "another"}, {**STREAMED, "messages": [{"role": "user", "content": "longer"}]}]
+    async with serving(FOREVER) as provider, connected(provider) as connection:
+        together = []
+        for body in bodies:
+            await connection.send(post(body))
+            together.append(await one_reply(connection))
+        assert provider.answered_at_once == 4
+    for number, (body, reply) in enumerate(zip(bodies, together, strict=True), start=1):
+        async with serving(FOREVER) as provider, connected(provider) as connection:
+            await connection.send(post(body))
+            assert await one_reply(connection) == numbered(reply, number)
+
+
 async def test_a_refused_request_is_refused_each_time() -> None:
     refused = post({**HELLO, "messages": []})
     async with serving(FOREVER) as provider, connected(provider) as connection:
@@ -164,7 +179,7 @@ async def test_a_lane_that_is_moved_by_hand_does_not_go_on_as_before() -> None:
                 provider.playback.skip("main")
             await connection.send(post(HELLO))
             replies.append(parse_reply(await one_reply(connection)))
-        assert provider.answered_at_once == 2 + 2
+        assert provider.answered_at_once == 2 + 1
         ids = [reply.json["id"][-1] for reply in replies if reply.status == 200]
     assert ids == ["1", "2", "3", "4", "1", "2", "3"]
     assert [reply.status for reply in replies[7:]] == [400, 400]
