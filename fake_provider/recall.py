@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from fake_provider.inbound import Parsed
 
 REQUEST_BYTES_MAX = 64 * 1024
-TOTAL_BYTES_MAX = 16 * 1024 * 1024
+TOTAL_BYTES_MAX = 2 * 1024 * 1024
 
 _HEAD_END = b"\r\n\r\n"
 

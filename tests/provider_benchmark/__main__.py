@@ -14,10 +14,11 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 
 from tests.provider_benchmark import page, stalled
-from tests.provider_benchmark.exchange import QUESTIONS, Question
+from tests.provider_benchmark.exchange import DIFFERING, QUESTIONS, Question
 from tests.provider_benchmark.load import LoadError, Measured, with_asyncio, with_wrk
 from tests.provider_benchmark.page import Cell, Memory, Results
 from tests.provider_benchmark.servers import Running, Server, running, servers
@@ -64,7 +65,10 @@ def _measured(folder: Path, aimock: Path, seconds: int, soak: int) -> Results:
         def ours(server: Running, question: Question, connections: int) -> Measured:
             return asyncio.run(with_asyncio(server, question, connections, seconds))
 
-        cells = {"wrk": _cells(up, wrk, ROUNDS), "asyncio": _cells(up, ours, ASYNCIO_ROUNDS)}
+        cells = {
+            "wrk": [*_cells(up, wrk, ROUNDS, QUESTIONS, CONNECTIONS), *_cells(up, wrk, ROUNDS, (DIFFERING,), (64,))],
+            "asyncio": _cells(up, ours, ASYNCIO_ROUNDS, QUESTIONS, CONNECTIONS),
+        }
         memory = [_soaked(server, soak, folder) for server in up if not server.server.only_streams]
     script = folder / "stalled.yaml"
     script.write_text(stalled.SCRIPT)
@@ -82,15 +86,16 @@ def _start_seconds(server: Server) -> float:
     return statistics.median(times)
 
 
-def _cells(up: Sequence[Running], load: Load, rounds: int) -> Sequence[Cell]:
+def _cells(
+    up: Sequence[Running], load: Load, rounds: int, questions: Sequence[Question], connections: Sequence[int]
+) -> Sequence[Cell]:
     found: Mapping[tuple[str, str, int], list[Measured]] = defaultdict(list)
     for _ in range(rounds):
-        for question in QUESTIONS:
-            for connections in CONNECTIONS:
-                for server in up:
-                    if question.stream or not server.server.only_streams:
-                        measured = load(server, question, connections)
-                        found[server.server.name, question.name, connections].append(measured)
+        for question, count in product(questions, connections):
+            for server in up:
+                if question.stream or not server.server.only_streams:
+                    measured = load(server, question, count)
+                    found[server.server.name, question.name, count].append(measured)
     return [Cell(*key, _median(measured)) for key, measured in found.items()]
 
 

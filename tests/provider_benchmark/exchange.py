@@ -25,19 +25,24 @@ _SERVED = Served("msg_" + "0" * 24, "req_" + "0" * 24, MODEL, 10, 200_000)
 
 @dataclass(frozen=True)
 class Question:
-    """One kind of request: streamed or not."""
+    """One kind of request: streamed or not, all equal or no two equal (they differ in ``max_tokens``)."""
 
     name: str
     stream: bool
+    differing: bool = False
 
     @property
     def body(self) -> bytes:
-        """The request's body."""
+        """The request's body; the last value in it is the one that differs."""
         messages = [{"role": "user", "content": "hi"}]
-        return json.dumps({"model": MODEL, "max_tokens": 64, "stream": self.stream, "messages": messages}).encode()
+        return json.dumps(
+            {"model": MODEL, "stream": self.stream, "messages": messages, "max_tokens": FIRST_MAX_TOKENS}
+        ).encode()
 
 
+FIRST_MAX_TOKENS = 1_000_000
 QUESTIONS = (Question("JSON", stream=False), Question("20 events", stream=True))
+DIFFERING = Question("20 events, no two requests equal", stream=True, differing=True)
 
 
 def events() -> tuple[bytes, ...]:

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.provider_benchmark.exchange import HEADERS, Question
+from tests.provider_benchmark.exchange import FIRST_MAX_TOKENS, HEADERS, Question
 from tests.provider_benchmark.servers import Running
 
 _UNITS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
@@ -40,9 +40,18 @@ def with_wrk(running: Running, question: Question, connections: int, seconds: in
     Raises:
         LoadError: A reply was no success, or wrk cannot run.
     """
-    script = folder / f"{question.stream}.lua"
+    script = folder / f"{question.name}.lua"
     lines = ['wrk.method = "POST"', f"wrk.body = {json.dumps(question.body.decode())}"]
     lines += [f"wrk.headers[{json.dumps(name)}] = {json.dumps(value)}" for name, value in HEADERS.items()]
+    if question.differing:
+        start = json.dumps(question.body.decode().removesuffix(f"{FIRST_MAX_TOKENS}}}"))
+        lines += [
+            f"local number = {FIRST_MAX_TOKENS}",
+            "function request()",
+            "  number = number + 1",
+            f'  return wrk.format(nil, nil, nil, {start} .. number .. "}}")',
+            "end",
+        ]
     script.write_text("\n".join(lines))
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(script), running.url]
     before = running.cpu_seconds()

@@ -58,8 +58,10 @@ are up at once, each in a process of its own, and take turns in rounds; a cell i
 in requests a second; *ratio* is the rate over that of `{BASELINE}` in the same cell; *CPU* is the server's processor
 time a request, which a busy neighbour changes least.
 
-The requests of a cell are all equal, and the provider parses and judges equal bytes once (`fake_provider/recall.py`).
-Requests that differ cost what their judgement costs; the last table says how much.
+The requests of a cell are all equal, and the provider parses and judges equal bytes once (`fake_provider/recall.py`);
+in the last cells of wrk's table no two are, and each is judged by all of its dialect's rules, which the other servers
+have none of. Nothing else may lie between: a reply with a fault, a hold or an expectation takes the long way, as does
+each tool call, because it needs an identifier of its own.
 """
 
 
