@@ -227,3 +227,22 @@ def test_a_frame_that_is_called_fixed_has_the_same_length_for_every_request(name
 )
 def test_a_duration_is_written_as_the_service_does(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind", "code"),
+    [
+        (ErrorReply(418, error_type(418), "x"), 418, "invalid_request_error", None),
+        (ErrorReply(599, error_type(599), "x"), 599, "server_error", None),
+        (ErrorReply(503, error_type(503), "x", word="new_word"), 503, "server_error", "server_is_overloaded"),
+        (ErrorReply(429, error_type(429), "x", word="insufficient_quota"), 429, *["insufficient_quota"] * 2),
+    ],
+)
+def test_an_error_that_has_no_word_has_the_type_of_its_status(
+    error: ErrorReply, status: int, kind: str, code: str | None
+) -> None:
+    reply = DIALECTS[CHAT].error(error, Service.of(CHAT).served({}, "asked"))
+    said = json.loads(reply.body)["error"]
+    assert (reply.status, said["type"], said["code"]) == (status, kind, code)
+    # Waiting helps against none of these.
+    assert "retry-after" not in headers_of(reply)
