@@ -11,7 +11,6 @@ import datetime as dt
 import ipaddress
 import ssl
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,14 +18,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-
-CERTIFICATES: Mapping[str, str] = {
-    "valid": "signed by the provider's authority, for localhost and the loopback addresses",
-    "self_signed": "signed by nobody but itself",
-    "expired": "as valid, but its time is over since a day",
-    "wrong_host": "as valid, but for another host",
-}
-"""Every certificate that ``listen: {tls: …}`` can name."""
 
 _DAY = dt.timedelta(days=1)
 _LOOPBACK_NAMES: tuple[x509.GeneralName, ...] = (
@@ -46,7 +37,7 @@ class Certified:
 
 
 def certified(kind: str, now: dt.datetime) -> Certified:
-    """Make a certificate of a kind of ``CERTIFICATES`` and the settings to serve it; ``now`` is aware of its zone."""
+    """Make a certificate of a kind of ``listen.CERTIFICATES`` and the settings to serve it; ``now`` is aware of its zone."""
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority_name = _name("crashcart scripted authority")
     authority = (

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fake_provider.certificates import CERTIFICATES
 from fake_provider.document import Node
+
+
+CERTIFICATES: Mapping[str, str] = {
+    "valid": "signed by the provider's authority, for localhost and the loopback addresses",
+    "self_signed": "signed by nobody but itself",
+    "expired": "as valid, but its time is over since a day",
+    "wrong_host": "as valid, but for another host",
+}
+"""Every certificate that ``listen: {tls: …}`` can name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,13 @@ import select
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from fake_provider.certificates import Certified
 from fake_provider.clock import Clock
 from fake_provider.journal import ConnectionsRefused, ConnectionsTaken, HandshakeFailed, Journal
+
+if TYPE_CHECKING:
+    from fake_provider.certificates import Certified
 
 BACKLOG = 1024
 _FILLERS_MAX = 64
