@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from fake_provider.document import Node
 
-
 CERTIFICATES: Mapping[str, str] = {
     "valid": "signed by the provider's authority, for localhost and the loopback addresses",
     "self_signed": "signed by nobody but itself",
