@@ -83,15 +83,15 @@ class Placed:
                 yield from self._reasoning_events(self.block)
             case RedactedThinking():
                 empty = {"id": f"rs_{self.suffix}", "type": "reasoning", "summary": []}
-                yield self._event("output_item.added", item=empty)
-                yield self._event("output_item.done", ("content", "thinking"), item=self.item())
+                yield self._event("output_item.added", {"item": empty})
+                yield self._event("output_item.done", {"item": self.item()}, ("content", "thinking"))
             case ToolUse():
                 yield from self._call_events(self.block)
             case Opaque(content):
-                yield self._event("output_item.added", item=content)
-                yield self._event("output_item.done", ("content",), item=content)
+                yield self._event("output_item.added", {"item": content})
+                yield self._event("output_item.done", {"item": content}, ("content",))
 
-    def _event(self, name: str, places: tuple[str, ...] = (), *, fixed: bool = True, **fields: Any) -> Event:
+    def _event(self, name: str, fields: Item, places: tuple[str, ...] = (), *, fixed: bool = True) -> Event:
         return Event(f"response.{name}", {"output_index": self.index, **fields}, places, fixed)
 
     def _part(self, text: str, citations: tuple[Item, ...]) -> dict[str, Any]:
@@ -104,21 +104,20 @@ class Placed:
         return {"id": message_id, "type": "message", "status": status, "role": "assistant", "content": parts}
 
     def _message_events(self, text: Text) -> Iterator[Event]:
-        place = {"item_id": f"msg_{self.suffix}", "content_index": 0}
+        place: Item = {"item_id": f"msg_{self.suffix}", "content_index": 0}
         name, key = ("refusal", "refusal") if self.refusing else ("output_text", "text")
-        extra = {} if self.refusing else {"logprobs": []}
+        extra: Item = {} if self.refusing else {"logprobs": []}
         part = self._part(text.text, text.citations)
-        yield self._event("output_item.added", item=self._message([], "in_progress"))
-        yield self._event("content_part.added", **place, part=self._part("", ()))
+        yield self._event("output_item.added", {"item": self._message([], "in_progress")})
+        yield self._event("content_part.added", {**place, "part": self._part("", ())})
         for piece in pieces(text.text, TEXT_PIECE_CHARACTERS):
-            yield self._event(f"{name}.delta", ("content", "text"), **place, delta=piece, **extra)
+            yield self._event(f"{name}.delta", {**place, "delta": piece, **extra}, ("content", "text"))
         for number, citation in enumerate(() if self.refusing else text.citations):
-            yield self._event(
-                "output_text.annotation.added", ("content",), **place, annotation_index=number, annotation=citation
-            )
-        yield self._event(f"{name}.done", **place, **{key: text.text}, **extra)
-        yield self._event("content_part.done", **place, part=part)
-        yield self._event("output_item.done", item=self.item())
+            cited = {**place, "annotation_index": number, "annotation": citation}
+            yield self._event("output_text.annotation.added", cited, ("content",))
+        yield self._event(f"{name}.done", {**place, key: text.text, **extra})
+        yield self._event("content_part.done", {**place, "part": part})
+        yield self._event("output_item.done", {"item": self.item()})
 
     def _reasoning(self, text: str, encrypted: str) -> Item:
         summary = [{"type": "summary_text", "text": text}] if text else []
@@ -131,16 +130,18 @@ class Placed:
         return seal(THOUGHT, self.model, self.suffix, thinking)
 
     def _reasoning_events(self, thought: Thinking) -> Iterator[Event]:
-        place = {"item_id": f"rs_{self.suffix}", "summary_index": 0}
+        place: Item = {"item_id": f"rs_{self.suffix}", "summary_index": 0}
         text = thought.thinking
-        yield self._event("output_item.added", item={"id": f"rs_{self.suffix}", "type": "reasoning", "summary": []})
+        empty = {"id": f"rs_{self.suffix}", "type": "reasoning", "summary": []}
+        yield self._event("output_item.added", {"item": empty})
         if text:
-            yield self._event("reasoning_summary_part.added", **place, part={"type": "summary_text", "text": ""})
+            part = {"type": "summary_text", "text": text}
+            yield self._event("reasoning_summary_part.added", {**place, "part": {**part, "text": ""}})
             for piece in pieces(text, TEXT_PIECE_CHARACTERS):
-                yield self._event("reasoning_summary_text.delta", ("content", "thinking"), **place, delta=piece)
-            yield self._event("reasoning_summary_text.done", **place, text=text)
-            yield self._event("reasoning_summary_part.done", **place, part={"type": "summary_text", "text": text})
-        yield self._event("output_item.done", item=self.item())
+                yield self._event("reasoning_summary_text.delta", {**place, "delta": piece}, ("content", "thinking"))
+            yield self._event("reasoning_summary_text.done", {**place, "text": text})
+            yield self._event("reasoning_summary_part.done", {**place, "part": part})
+        yield self._event("output_item.done", {"item": self.item()})
 
     def _offered(self) -> Offered:
         assert isinstance(self.block, ToolUse)
@@ -164,14 +165,15 @@ class Placed:
         key, name = _ARGUMENTS[tool.call_type]
         text = _argument_text(call, tool)
         started = self._call(call, "", "in_progress")
-        place = {"item_id": started["id"]}
+        place: Item = {"item_id": started["id"]}
         # What a name becomes depends on the tools that the request offers.
-        yield self._event("output_item.added", ("content", "tool_start"), fixed=False, item=started)
+        yield self._event("output_item.added", {"item": started}, ("content", "tool_start"), fixed=False)
         split = argument_pieces(call) if text == call.arguments_text else pieces(text, TEXT_PIECE_CHARACTERS)
         for piece in split:
-            yield self._event(f"{name}.delta", ("content", "tool_arguments"), fixed=False, **place, delta=piece)
-        yield self._event(f"{name}.done", fixed=False, **place, **{key: text})
-        yield self._event("output_item.done", ("tool_end",), fixed=False, item=self.item())
+            delta = {**place, "delta": piece}
+            yield self._event(f"{name}.delta", delta, ("content", "tool_arguments"), fixed=False)
+        yield self._event(f"{name}.done", {**place, key: text}, fixed=False)
+        yield self._event("output_item.done", {"item": self.item()}, ("tool_end",), fixed=False)
 
 
 def _argument_text(call: ToolUse, tool: Offered) -> str:

@@ -58,7 +58,7 @@ def stored_completions_reply(received: Received, request_id: str) -> PlainReply:
     if received.method not in ("GET", "HEAD"):
         return unknown_url(received, request_id) if name else wrong_verb(received, request_id)
     if not name:
-        page = {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
+        page: dict[str, object] = {"object": "list", "data": [], "first_id": None, "last_id": None, "has_more": False}
         return plain_reply(200, page, request_id)
     # By analogy with the wording for a response.
     error = OpenAIError(404, "invalid_request_error", f"Chat completion with id '{name}' not found.")

@@ -392,7 +392,7 @@ def _messages(items: Iterable[Mapping[str, Any]]) -> Iterator[Message]:
     """Yield the conversation: items of the model in a row are one message of it, outputs in a row one of the user."""
     role, blocks = "", list[RequestBlock]()
     for item in items:
-        kind = type_of(item) or ""
+        kind = type_of(item)
         if kind == "message" and item["role"] in _SYSTEM:
             continue
         by_user = (kind == "message" and item["role"] == "user") or kind.endswith("_output")

@@ -76,7 +76,7 @@ def _stored_items(judged: Judged) -> list[Finding]:
         by_id_only = type_of(item) == "item_reference" or (
             type_of(item) == "reasoning" and given is not None and item.get("encrypted_content") is None
         )
-        if not by_id_only or (stored and _OWN_ITEM.fullmatch(given)):
+        if not by_id_only or (stored and _OWN_ITEM.fullmatch(str(given))):
             continue
         text = f"Item with id '{given}' not found."
         if not stored:

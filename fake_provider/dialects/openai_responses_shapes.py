@@ -138,14 +138,14 @@ def items_of(body: Body) -> list[Any]:
     return given if isinstance(given, list) else []
 
 
-def type_of(item: Mapping[str, Any]) -> str | None:
-    """Return an item's type, which a message and a reference may leave out."""
+def type_of(item: Mapping[str, Any]) -> str:
+    """Return an item's type, which a message and a reference may leave out; nothing where it cannot be told."""
     kind = item.get("type")
     if kind is not None:
         return str(kind)
     if "role" in item:
         return "message"
-    return "item_reference" if set(item) == {"id"} else None
+    return "item_reference" if set(item) == {"id"} else ""
 
 
 def items_judged(judged: Judged) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -188,7 +188,7 @@ def _item_types(judged: Judged) -> list[Finding]:
     found = []
     for index, item in items_judged(judged):
         kind = type_of(item)
-        if kind is None:
+        if not kind:
             found.append(missing(f"input[{index}].type"))
         elif kind not in ITEM_TYPES:
             found.append(wrong_value(f"input[{index}]", str(kind), ITEM_TYPES))
