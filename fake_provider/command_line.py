@@ -26,7 +26,7 @@ from fake_provider.playback import LaneState
 from fake_provider.presets import UnknownPresetError, descriptions, load_preset
 from fake_provider.request_rows import RequestRows
 from fake_provider.script import Script, load_script
-from fake_provider.server import Provider, ProviderError
+from fake_provider.server import CONTROL_PREFIX, Provider, ProviderError
 
 if TYPE_CHECKING:
     from fake_provider.view import View
@@ -207,6 +207,7 @@ async def _serve(serving: Serving) -> RequestRows:
         serving.script,
         journal=Journal(heard, keep=serving.keep),
         time_scale=serving.time_scale,
+        control=True,
     )
     async with provider.listening(port=serving.port):
         _write_authority(serving.authority_file, provider.authority_pem)
@@ -250,6 +251,7 @@ def _greeting(serving: Serving, url: str) -> Iterator[str]:
         return
     yield from (f"  {line}" for line in clients.overview(serving.script.dialects, url))
     yield "  any key will do; for the lines to paste for a client: --client NAME"
+    yield f"  control it at {url}{CONTROL_PREFIX}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

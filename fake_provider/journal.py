@@ -217,6 +217,22 @@ class GarbageReceived(Entry, frozen=True, kw_only=True, gc=False):
     reason: str
 
 
+class ControlRequested(Entry, frozen=True, kw_only=True, gc=False):
+    """Somebody asked or told the provider something through its control API; such a request has no number.
+
+    Attributes:
+        method: The verb.
+        path: The path without its query.
+        query: What stood behind the question mark.
+        status: HTTP status code of the answer.
+    """
+
+    method: str
+    path: str
+    query: str
+    status: int
+
+
 AnyEntry = (
     ConnectionOpened
     | ConnectionClosed
@@ -236,6 +252,7 @@ AnyEntry = (
     | ConnectionsTaken
     | HandshakeFailed
     | GarbageReceived
+    | ControlRequested
 )
 
 Listener = Callable[[AnyEntry], None]

@@ -16,9 +16,9 @@ import struct
 import termios
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Literal, cast
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, cast
 
-from fake_provider.certificates import Certified, certified
 from fake_provider.desk import Admitted, Desk, Understood
 from fake_provider.exchange import Exchange, garbage_reply
 from fake_provider.hold import Hold, NamedHolds
@@ -28,9 +28,14 @@ from fake_provider.listener import BACKLOG, Listener, bound_socket
 from fake_provider.playback import Playback
 from fake_provider.script import Script
 from fake_provider.steady import remember, steady_writes
-from fake_provider.wire import head
+from fake_provider.wire import Draft, Framing, head
+
+if TYPE_CHECKING:
+    from fake_provider.certificates import Certified
+    from fake_provider.control import Control
 
 PIPELINED_BYTES_MAX = 1024 * 1024
+CONTROL_PREFIX = "/__crashcart__/"
 
 
 class ProviderError(Exception):
@@ -45,6 +50,7 @@ class Provider:
         journal: Where to record; a new one where none is given.
         holds: Places at which to keep clients waiting.
         time_scale: Scripted waits are divided by this.
+        control: Whether it has the control API (``fake_provider.control``).
     """
 
     def __init__(
@@ -54,6 +60,7 @@ class Provider:
         journal: Journal | None = None,
         holds: Sequence[Hold] = (),
         time_scale: float = 1.0,
+        control: bool = False,
     ) -> None:
         self.journal = Journal() if journal is None else journal
         self._desk = Desk(script, self.journal, holds, time_scale)
@@ -65,6 +72,12 @@ class Provider:
         """How many replies left from bytes encoded before; a number for tests and for people, nothing depends on it."""
         self._certified: Certified | None = None
         self._listener: Listener | None = None
+        self.control: Control | None = None
+        if control:
+            # Imported here because it imports this module, and because most providers have none.
+            from fake_provider.control import Control
+
+            self.control = Control(self)
 
     @property
     def script(self) -> Script:
@@ -176,7 +189,7 @@ class Provider:
             raise ProviderError(f"host {host} is not loopback; bind the socket to 127.0.0.1 or ::1")
         self._desk.stopping.clear()
         kind = self._desk.script.listen.tls
-        self._certified = None if kind is None else certified(kind, self._desk.clock.today())
+        self._certified = None if kind is None else _certified(kind, self._desk.clock.today())
         self._listener = Listener(
             sock,
             own=own,
@@ -217,6 +230,13 @@ class Provider:
         self._connections.discard(connection)
         if failure is not None:
             self._failures.append(failure)
+
+
+def _certified(kind: str, now: datetime) -> Certified:
+    # Cryptography takes longer to import than all else together, and most scripts listen without TLS.
+    from fake_provider.certificates import certified
+
+    return certified(kind, now)
 
 
 def _is_loopback(host: str) -> bool:
@@ -338,12 +358,24 @@ class _Connection(asyncio.Protocol):
             if isinstance(outcome, Admitted):
                 if not await Exchange(self._desk, self, outcome).run():
                     return
+            elif isinstance(outcome, Parsed):
+                if not await self._be_controlled(outcome):
+                    return
             else:
                 if isinstance(outcome, Garbage):
                     self._refuse_garbage(outcome)
                 return
 
-    async def _next_request(self, reader: RequestReader) -> Admitted | Garbage | Signal:
+    async def _be_controlled(self, parsed: Parsed) -> bool:
+        """Answer a request of the control API, and return whether the connection can be used again."""
+        if self._provider.control is None:
+            raise RuntimeError("a control request reached a provider without control")
+        plain = await self._provider.control.answer(parsed.received, self._left)
+        framing = Framing(keep_alive=parsed.keep_alive, with_body=parsed.received.method != "HEAD", chunked=False)
+        self.write(b"".join(framing.encode(action) for action in Draft.of_plain(plain).actions()))
+        return framing.keep_alive
+
+    async def _next_request(self, reader: RequestReader) -> Admitted | Parsed | Garbage | Signal:
         fed: list[bytes] = []
         fresh = reader.is_fresh
         while True:
@@ -353,6 +385,8 @@ class _Connection(asyncio.Protocol):
             outcome = reader.poll()
             if outcome is Signal.WANTS_CONTINUE:
                 self.transport.write(head(100, ()))
+            elif isinstance(outcome, Parsed) and self._controls(outcome):
+                return outcome
             elif isinstance(outcome, Parsed):
                 understood = self._desk.understand(outcome)
                 if fresh and len(fed) == 1 and reader.is_fresh:
@@ -372,6 +406,9 @@ class _Connection(asyncio.Protocol):
                 self._between_requests = not fed and reader.is_fresh
                 await self._readable.wait()
                 self._between_requests = False
+
+    def _controls(self, parsed: Parsed) -> bool:
+        return self._provider.control is not None and parsed.received.path.startswith(CONTROL_PREFIX)
 
     def _refuse_garbage(self, garbage: Garbage) -> None:
         self._journal.append(

@@ -41,6 +41,7 @@ KINDS: Mapping[type[provider.Entry], str] = {
     provider.ConnectionsTaken: "connections.taken",
     provider.HandshakeFailed: "handshake.failed",
     provider.GarbageReceived: "garbage.received",
+    provider.ControlRequested: "control.requested",
 }
 
 

@@ -74,13 +74,14 @@ async def test_it_shows_each_request_and_ends_with_a_summary(
         assert process.stdout is not None
         address = (await process.stdout.readline()).decode().strip()
         url = address.removeprefix("listening on ")
-        greeting = [(await process.stdout.readline()).decode().strip() for _ in range(5)]
+        greeting = [(await process.stdout.readline()).decode().strip() for _ in range(6)]
         assert greeting == [
             f"anthropic_messages  ANTHROPIC_BASE_URL={url}",
             f"openai_chat         OPENAI_BASE_URL={url}/v1",
             f"openai_responses    OPENAI_BASE_URL={url}/v1",
             f"gemini              GOOGLE_GEMINI_BASE_URL={url}",
             "any key will do; for the lines to paste for a client: --client NAME",
+            f"control it at {url}/__crashcart__/",
         ]
         port = int(url.rpartition(":")[2])
         requests = [post(STREAMED), post(STREAMED), post(HELLO), post({**HELLO, "max_tokens": 0})]
