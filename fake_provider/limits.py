@@ -1,4 +1,4 @@
-"""Rate limits as a reply states them: neutral numbers that each dialect writes as its own headers. No clock, no counting."""
+"""Rate limits as a reply states them: neutral numbers, which each dialect writes as headers. It counts nothing."""
 
 from __future__ import annotations
 

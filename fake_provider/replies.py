@@ -154,6 +154,12 @@ PROMPT_TOO_LONG = "prompt is too long: {tokens} tokens > {window_tokens} maximum
 _MESSAGES_ERRORS: Mapping[str, ErrorReply] = {
     "overloaded": ErrorReply(529, "overloaded_error", "Overloaded"),
     "rate_limited": ErrorReply(429, "rate_limit_error", "This request would exceed your account's rate limit."),
+    "insufficient_quota": ErrorReply(
+        400,
+        "invalid_request_error",
+        "Your credit balance is too low to access the Anthropic API. "
+        "Please go to Plans & Billing to upgrade or purchase credits.",
+    ),
     "server_error": ErrorReply(500, "api_error", "Internal server error"),
     "bad_request": ErrorReply(400, "invalid_request_error", "messages: this request is refused by the script"),
     "unauthorized": ErrorReply(401, "authentication_error", "invalid x-api-key"),

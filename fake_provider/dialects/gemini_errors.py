@@ -68,6 +68,9 @@ ERRORS: Mapping[str, GeminiError] = {
         "You exceeded your current quota, please check your plan and billing details. For more information on this "
         "error, head to: https://ai.google.dev/gemini-api/docs/rate-limits.",
     ),
+    "insufficient_quota": GeminiError(
+        429, "Your prepayment credits are depleted. Please go to AI Studio to manage your project and billing."
+    ),
     "server_error": GeminiError(
         500,
         "An internal error has occurred. Please retry or report in "

@@ -241,6 +241,7 @@ async def test_every_status_is_raised_as_its_type(genai: ModuleType, status: int
 WORDS = {
     "overloaded": (503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
     "rate_limited": (429, "RESOURCE_EXHAUSTED", "You exceeded your current quota"),
+    "insufficient_quota": (429, "RESOURCE_EXHAUSTED", "Your prepayment credits are depleted."),
     "server_error": (500, "INTERNAL", "An internal error has occurred."),
     "bad_request": (400, "INVALID_ARGUMENT", "Request contains an invalid argument."),
     "unauthorized": (400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key."),
