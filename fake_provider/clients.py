@@ -153,6 +153,9 @@ kimi -p 'Say hi.' --output-format stream-json""",
 }
 """The clients, by the word for ``--client``."""
 
+SDK_DIALECTS: Mapping[str, str] = {name: CLIENTS[name].dialect for name in ("anthropic", "openai", "google-genai")}
+"""The clients that read their address and key from variables alone, and the dialect that each speaks."""
+
 
 def lines_for(name: str, url: str) -> str:
     """Return the lines for one client, without a newline at the end.

@@ -19,6 +19,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, cast
 
+from fake_provider.clock import Clock
 from fake_provider.desk import Admitted, Desk, Understood
 from fake_provider.exchange import Exchange, garbage_reply
 from fake_provider.hold import Hold, NamedHolds
@@ -88,6 +89,15 @@ class Provider:
     def playback(self) -> Playback:
         """Where its script stands."""
         return self._desk.playback
+
+    @property
+    def time_scale(self) -> float:
+        """Scripted waits are divided by this; a wait that has begun keeps its length."""
+        return self._desk.clock.time_scale
+
+    @time_scale.setter
+    def time_scale(self, scale: float) -> None:
+        self._desk.clock.time_scale = Clock(scale).time_scale
 
     def load(self, script: Script) -> None:
         """Play another script from its beginning, for every request read from now on.

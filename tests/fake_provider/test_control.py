@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -206,3 +208,26 @@ async def test_a_waiting_client_that_leaves_ends_the_wait() -> None:
         writer.write_eof()
         assert b" 408 " in await reader.readline()
         writer.close()
+
+
+CURLS = [
+    line
+    for line in (Path(__file__).parents[2] / "docs" / "provider.md").read_text(encoding="utf-8").splitlines()
+    if line.startswith("curl ")
+]
+
+
+@pytest.mark.parametrize("line", CURLS)
+async def test_the_curl_lines_of_the_page_work(line: str) -> None:
+    async with controlled("main: [{say: one}, {say: two}]") as (provider, _):
+        words = shlex.split(line.replace("http://127.0.0.1:8080", provider.url))
+        process = await asyncio.create_subprocess_exec(
+            *words, "-sS", "--fail", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        out, err = await process.communicate()
+        assert (process.returncode, err) == (0, b"")
+        assert [control.status for control in provider.journal.of(ControlRequested)] == [200] or b"lanes" in out
+
+
+def test_there_are_curl_lines() -> None:
+    assert len(CURLS) >= 7
