@@ -349,10 +349,11 @@ def _usage(reply: Reply, usage: Usage, served: Served, *, ended: bool) -> dict[s
     if ended:
         pieces = whole_pieces(reply.blocks, "")
         output = usage.output_tokens if usage.output_tokens is not None else _tokens_of(pieces)
-        thoughts = min(output, _tokens_of([piece for piece in pieces if piece.part.get("thought")]))
-        counts["candidatesTokenCount"] = output - thoughts
-        if any(isinstance(block, Thinking) for block in reply.blocks):
-            counts["thoughtsTokenCount"] = thoughts
+        thoughts = [piece for piece in pieces if piece.part.get("thought")]
+        thought = min(output, _tokens_of(thoughts)) if thoughts else 0
+        counts["candidatesTokenCount"] = output - thought
+        if thoughts:
+            counts["thoughtsTokenCount"] = thought
     counts["totalTokenCount"] = prompt + output
     if usage.cache_read_input_tokens:
         counts["cachedContentTokenCount"] = usage.cache_read_input_tokens
