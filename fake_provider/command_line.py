@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from fake_provider import clients
-from fake_provider.certificates import CERTIFICATES
 from fake_provider.document import DocumentError
 from fake_provider.journal import AnyEntry, Journal, encode_entry
-from fake_provider.listen import Listen
+from fake_provider.listen import CERTIFICATES, Listen
 from fake_provider.plain_lines import print_remark, print_row
 from fake_provider.playback import LaneState
 from fake_provider.presets import UnknownPresetError, descriptions, load_preset
