@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
@@ -15,22 +16,29 @@ from fake_provider.faults.cut import CutFault
 from fake_provider.faults.error_event import ErrorEventFault
 from fake_provider.faults.point import Point
 from fake_provider.faults.reset import ResetFault
+from fake_provider.faults.rewriting import split_at, with_header
 from fake_provider.faults.stall import StallFault
+from fake_provider.faults.tool_arguments import HOW, ToolArgumentsFault
+from fake_provider.replies import Reply, ToolUse
 from fake_provider.wire import (
     Action,
     Close,
     Draft,
     Fired,
     Frame,
+    Headers,
     HoldHere,
+    Numbering,
     Pause,
     Reset,
     Send,
     SendEnd,
+    SendFill,
     settled,
     with_hold,
 )
 from tests.fake_provider.property_settings import QUICK
+from tests.fake_provider.scripts import script
 
 FRAMES = st.lists(
     st.builds(Frame, st.sampled_from(["start", "delta", "stop"]), st.binary(min_size=1, max_size=9)),
@@ -166,3 +174,145 @@ def test_a_fault_is_read_from_its_settings(text: str, fault: Fault) -> None:
 def test_a_fault_refuses_a_setting_it_has_not(kind: str) -> None:
     with pytest.raises(DocumentError, match=rf"^f.yaml:1: unknown key 'evnt' in {kind}"):
         read_fault(parse_document(f"{kind}: {{evnt: x}}", "f.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("early_end: {event: nothing}", "a reply that ends before its headers is none; write 'close'"),
+        ("early_end: {event: e, inside: chunk_header}", "a body cannot end properly inside a chunk header"),
+        ("dribble: {nth: 2}", "'nth' says where in an event, and there is no 'event'"),
+        ("dribble: {bytes: 0}", "expected a whole number of at least 1, found 0"),
+        ("malformed_frame: {event: e, how: jsn}", "unknown damage 'jsn'; did you mean 'json'"),
+        ("malformed_frame: {event: head}", "'head' is no event, and an event is needed here"),
+        ("duplicate_event: {event: nothing}", "'nothing' is no event"),
+        ("unknown_event: {event: nothing}", "an event cannot come before the headers; write 'head'"),
+        ("error_event: {event: nothing}", "an error before the headers is a status"),
+        ("wrong_content_length: {}", "wrong_content_length has exactly one of 'over' and 'under'"),
+        ("wrong_content_length: {over: 1, under: 1}", "wrong_content_length has exactly one of 'over' and 'under'"),
+        ("wrong_content_length: {under: 1, wait: true}", "'wait' means nothing beside 'under'"),
+        ("gzip: {how: brotli}", "unknown form of gzip 'brotli'"),
+        ("http10: {event: nothing}", "an answer that ends before its headers has no version; write 'close'"),
+        ("redirect: {status: 200}", "200 is no redirect. Allowed: 301, 302, 303, 307, 308"),
+        ("redirect: {port: 80}", "'port' means nothing beside 'to: self'"),
+        ("redirect: {to: elsewhere, port: 65536}", "expected a port of at most 65535, found 65536"),
+        ("informational: {status: 101}", "101 is no interim status. Allowed: 100, 102, 103"),
+        ("refuse_connections: {}", "refuse_connections has no 'seconds'"),
+        ("refuse_connections: {seconds: 1, how: busy}", "unknown way to take no connection 'busy'"),
+        ("repeated_tool_id: {of: reply, id: x}", "expected 'of' or 'id', found both"),
+        ("tool_arguments: {}", "tool_arguments has no 'how'"),
+        ("wrong_stop_reason: {reason: stop}", "unknown stop reason 'stop'"),
+        ("stall: {event: nothing, ping_seconds: 1}", "'ping_seconds' needs a place between two events"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(text: str, message: str) -> None:
+    with pytest.raises(DocumentError) as raised:
+        read_fault(parse_document(text, "f.yaml"))
+    assert message in str(raised.value)
+
+
+UNREACHABLE = [
+    ("say: x", "early_end: {event: terminal}", "nothing is left of the reply after terminal number 1"),
+    ("say: x", "dribble: {event: terminal}", "so nothing can come in pieces"),
+    ("say: x", "reorder_events: {event: terminal}", "is the last event, so it has none to change places with"),
+    ("say: x", "drop_event: {event: tool_start}", "the reply has no event 'tool_start'"),
+    ("say: x", "malformed_frame: {event: message_start, how: utf8, nth: 2}", "so there is no number 2"),
+    ("say: x", "tool_arguments: {how: cut}", "the reply has 0 tool calls, so there is no number 1"),
+    ("call: deploy", "tool_arguments: {how: wrong_type}", "the call has no arguments that could be 'wrong_type'"),
+    ("call: deploy", "repeated_tool_id: {}", "the reply has 1 tool calls, and two are needed"),
+    ("say: x", "repeated_tool_id: {id: x}", "the reply has no tool call"),
+    ("say: x", "wrong_stop_reason: {reason: end_turn}", "the reply's stop reason is 'end_turn' as it is"),
+    ("reply: {blocks: [{thinking: Hm.}]}", "thinking_only: {}", "the reply is reasoning and nothing else as it is"),
+    ("reply: {blocks: []}", "empty_message: {}", "the reply says nothing as it is"),
+    ("call: deploy", "huge_reply: {}", "the reply has no event 'text'"),
+    ("status: {code: 500, body: ''}", "empty_body: {}", "the body of this reply is empty as it is"),
+    ("status: 500", "usage: {}", "the step answers with an error"),
+    ("status: 500", "duplicate_event: {event: body}", "the reply is not streamed, so it has no events"),
+]
+
+
+@pytest.mark.parametrize(("step", "fault", "reason"), UNREACHABLE)
+def test_a_fault_that_cannot_be_reached_is_refused_when_the_script_is_read(step: str, fault: str, reason: str) -> None:
+    with pytest.raises(DocumentError) as raised:
+        script(f"main: [{{{step}, fault: {{{fault}}}}}]")
+    assert "cannot be reached" in str(raised.value)
+    assert reason in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["html_body: {}", "truncated_json: {}", "wrong_content_length: {over: 1}", "gzip: {how: corrupt}", "hang_up: {}"],
+)
+def test_a_fault_on_the_wire_may_strike_a_status(fault: str) -> None:
+    assert script(f"main: [{{status: 500, fault: {{{fault}}}}}]").lanes
+
+
+ARRAY = Draft(200, (("content-type", "application/json"),), (Frame("chunk", b"["),), streamed=True, transfer="chunked")
+
+
+@pytest.mark.parametrize("kind", ["drop_event", "duplicate_event", "reorder_events", "unknown_event", "error_event"])
+def test_the_elements_of_one_array_are_no_events(kind: str) -> None:
+    fault = read_fault(parse_document(f"{kind}: {{event: chunk}}", "f.yaml"))
+    assert isinstance(fault, WireFault)
+    assert fault.unreachable(ARRAY) == ("the reply streams the elements of one array, which are no events of their own")
+
+
+@QUICK
+@given(FRAMES, st.integers(0, 80))
+def test_frames_split_at_a_byte_are_the_same_bytes(frames: list[Frame], size: int) -> None:
+    whole = b"".join(frame.payload for frame in frames)
+    before, after = split_at(frames, size)
+    assert (sent(before), sent(after)) == (whole[:size], whole[size:])
+    assert [action.event for action in (*before, *after) if action.complete] == [frame.name for frame in frames]
+
+
+HEADERS = st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.text("xyz", max_size=2)), max_size=5).map(tuple)
+
+
+@QUICK
+@given(HEADERS, st.sampled_from(["a", "b", "c"]), st.none() | st.just("new"))
+def test_a_header_is_replaced_where_it_stands_and_nothing_else_changes(
+    headers: Headers, name: str, value: str | None
+) -> None:
+    changed = with_header(headers, name, value)
+    assert [header for header in changed if header[0] != name] == [header for header in headers if header[0] != name]
+    assert [header for header in changed if header[0] == name] == ([] if value is None else [(name, value)])
+    known = [index for index, header in enumerate(headers) if header[0] == name]
+    if value is not None:
+        assert changed.index((name, value)) == (known[0] if known else len(headers))
+
+
+def test_the_pieces_of_a_fill_are_numbered_on() -> None:
+    fill = SendFill("delta", b'{"n":}', 3, Numbering(5, 9))
+    assert [fill.piece(index) for index in range(3)] == [b'{"n":9}', b'{"n":10}', b'{"n":11}']
+    assert SendFill("delta", b"same", 3).piece(2) == b"same"
+
+
+CALL = ToolUse("run", {"path": "/srv/old", "force": True, "limit": 120})
+ARGUMENTS = {
+    "invalid": '{"path": "/srv/old", "force": true, "limit": 120,}',
+    "cut": '{"path": "/srv/old", "fo',
+    "empty": "",
+    "not_an_object": '["/srv/old", true, 120]',
+    "wrong_type": '{"path": ["/srv/old"], "force": true, "limit": 120}',
+    "valid_by_accident": '{"path": "/srv", "force": true, "limit": 120}',
+}
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_arguments_are_broken_in_the_one_way_that_is_named(how: str) -> None:
+    fault = ToolArgumentsFault(how)
+    reply = Reply((CALL, CALL), "tool_use")
+    [broken, same] = fault.reshape(reply).blocks
+    assert (broken, same) == (replace(CALL, arguments=ARGUMENTS[how]), CALL)
+    [same, broken] = replace(fault, nth=2).reshape(reply).blocks
+    assert (broken, same) == (replace(CALL, arguments=ARGUMENTS[how]), CALL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "left"),
+    [({"n": 120}, '{"n": 12}'), ({"n": -120}, '{"n": -12}'), ({"n": 1, "m": True}, '{"n": 1}'), ({"n": 1}, "{}")],
+)
+def test_arguments_are_valid_by_accident_whatever_they_hold(arguments: dict[str, object], left: str) -> None:
+    reply = Reply((ToolUse("run", arguments),), "tool_use")
+    assert ToolArgumentsFault("valid_by_accident").reshape(reply).blocks == (ToolUse("run", arguments, None, left),)
