@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -40,9 +40,20 @@ class ConnectionOpened(Entry, frozen=True, kw_only=True, gc=False):
 
 
 class ConnectionClosed(Entry, frozen=True, kw_only=True, gc=False):
-    """A connection is gone, whoever ended it."""
+    """A connection is gone; it is the last entry of a connection and of its requests.
+
+    Attributes:
+        connection: The connection's number.
+        by: Who ended it first.
+        reset: Whether it broke, by the client's reset as a rule, instead of being closed.
+        unused_bytes: How many bytes came from the client that belong to no complete request, or to one after the last
+            that was read.
+    """
 
     connection: int
+    by: Literal["client", "provider"] = "client"
+    reset: bool = False
+    unused_bytes: int = 0
 
 
 class RequestReceived(Entry, frozen=True, kw_only=True, gc=False):
