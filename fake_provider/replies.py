@@ -7,6 +7,7 @@ dialect and to the server.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -117,12 +118,14 @@ class ErrorReply:
     Attributes:
         status: HTTP status code; a dialect that has another status for the same ``word`` sends its own.
         type: The error's type word, as the provider writes it.
-        message: The error's text; ``{model}``, ``{tokens}`` and ``{window_tokens}`` are filled in from the request.
+        message: The error's text; ``{model}``, ``{tokens}`` and ``{window_tokens}`` are filled in from the request,
+            unless it is ``verbatim``.
         headers: Headers beside the dialect's own, in order.
         body: Raw text sent instead of the dialect's error body.
         content_type: Content type sent instead of the dialect's own.
         word: The one-word step it came from, a key of ``ERROR_WORDS``; each dialect has its own status, type and text
             for it.
+        verbatim: The text repeats what a client sent, and nothing in it is a placeholder.
     """
 
     status: int
@@ -132,7 +135,19 @@ class ErrorReply:
     body: str | None = None
     content_type: str | None = None
     word: str | None = None
+    verbatim: bool = False
 
+    @property
+    def retry_seconds(self) -> float | None:
+        """How long its headers tell the client to wait; nothing where they do not, or name a date."""
+        stated = {name.lower(): value.strip() for name, value in self.headers}
+        for name, units_per_second in (("retry-after-ms", 1000), ("retry-after", 1)):
+            if _DECIMAL.fullmatch(stated.get(name, "")):
+                return float(stated[name]) / units_per_second
+        return None
+
+
+_DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 ERROR_TYPES: Mapping[int, str] = {
     400: "invalid_request_error",

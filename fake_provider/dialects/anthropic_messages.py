@@ -24,6 +24,7 @@ from fake_provider.dialects.anthropic_rules import (
     estimated_tokens,
     judge,
 )
+from fake_provider.dialects.placeholders import filled
 from fake_provider.dialects.problems import Problem, RefusedRequestError
 from fake_provider.replies import (
     Block,
@@ -101,7 +102,7 @@ class AnthropicMessages:
             return ErrorReply(400, "invalid_request_error", "anthropic-version: header is required")
         if not _VERSION.fullmatch(version):
             message = f'anthropic-version: "{version}" is not a valid version'
-            return ErrorReply(400, "invalid_request_error", message)
+            return ErrorReply(400, "invalid_request_error", message, verbatim=True)
         return None
 
     def message_id(self, lane: int, number: int) -> str:
@@ -220,11 +221,7 @@ class AnthropicMessages:
 
     def error(self, error: ErrorReply, served: Served) -> PlainReply:
         """Encode an error, its placeholders filled in from the request."""
-        # A scripted "too long" for a short request still has to say a number above the window.
-        tokens = max(served.input_tokens, served.window_tokens + 1)
-        message = error.message
-        for name, value in (("model", served.model), ("tokens", tokens), ("window_tokens", served.window_tokens)):
-            message = message.replace(f"{{{name}}}", str(value))
+        message = filled(error.message, served, verbatim=error.verbatim)
         body = _error_body(error.type, message, served.request_id)
         if error.body is not None:
             body = error.body.encode("utf-8")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote
 
@@ -35,9 +36,10 @@ from fake_provider.dialects.gemini_parts import Piece, streamed_pieces, whole_pi
 from fake_provider.dialects.gemini_requests import GeminiBody, messages_of, system_text, tool_names
 from fake_provider.dialects.gemini_rules import CONVERSATION_RULES, estimated_tokens
 from fake_provider.dialects.gemini_shapes import DATA_FIELDS, Judged, canonical, judge, shape_problems
+from fake_provider.dialects.placeholders import filled
 from fake_provider.dialects.problems import Problem, RefusedRequestError
 from fake_provider.limits import Limits
-from fake_provider.replies import ErrorReply, Opaque, Reply, Thinking, Usage
+from fake_provider.replies import ErrorReply, Opaque, Reply, Usage
 from fake_provider.requests import ModelRequest, NotJsonError, Received, decode_json
 from fake_provider.wire import Frame, Headers, PlainReply
 
@@ -164,7 +166,7 @@ class Gemini:
     def refusal(self, problem: Problem, served: Served) -> PlainReply:
         """Encode a refusal; of a wrong field, the details name it."""
         word = status_word(problem.status)
-        return self._error(problem.status, word, problem.message, None, served)
+        return self._error(GeminiError(problem.status, problem.message), word, served)
 
     def unsayable(self, reply: Reply) -> str | None:
         """Return why there is no finish reason for it, or no part that an opaque block could be."""
@@ -216,12 +218,8 @@ class Gemini:
             known = GeminiError(error.status, error.message)
         else:
             word = known.word
-        # A scripted "too long" for a short request still has to say a number above the window.
-        tokens = max(served.input_tokens, served.window_tokens + 1)
-        message = known.message
-        for name, value in (("model", served.model), ("tokens", tokens), ("window_tokens", served.window_tokens)):
-            message = message.replace(f"{{{name}}}", str(value))
-        plain = self._error(known.status, word, message, known.reason, served)
+        said = replace(known, message=filled(known.message, served, verbatim=error.verbatim))
+        plain = self._error(said, word, served, error.retry_seconds)
         body = plain.body if error.body is None else error.body.encode("utf-8")
         headers = (("content-type", error.content_type or JSON_TYPE), *plain.headers[1:], *error.headers)
         return PlainReply(plain.status, headers, body)
@@ -239,11 +237,10 @@ class Gemini:
         """Encode an SSE comment; this API sends no sign of life of its own."""
         return Frame("ping", b": ping\r\n\r\n", places=("ping",))
 
-    def _error(self, status: int, word: str, message: str, reason: str | None, served: Served) -> PlainReply:
-        value: Any = error_value(
-            status, word, message, details_of(status, message, reason, served.model, served.limits)
-        )
-        return _plain(status, [value] if _in_array(served) else value)
+    def _error(self, error: GeminiError, word: str, served: Served, retry_seconds: float | None = None) -> PlainReply:
+        details = details_of(error, served.model, served.limits, retry_seconds)
+        value: Any = error_value(error.status, word, error.message, details)
+        return _plain(error.status, [value] if _in_array(served) else value)
 
 
 def _method(received: Received) -> str | None:
@@ -283,7 +280,7 @@ def _plain(status: int, value: Any) -> PlainReply:
 
 def _refused(status: int, message: str) -> PlainReply:
     word = status_word(status)
-    return _plain(status, error_value(status, word, message, details_of(status, message, None, "", Limits())))
+    return _plain(status, error_value(status, word, message, details_of(GeminiError(status, message), "", Limits())))
 
 
 def _counted(received: Received) -> PlainReply:

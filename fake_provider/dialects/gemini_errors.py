@@ -118,28 +118,36 @@ def error_value(status: int, word: str, message: str, details: list[Any] | None 
     return {"error": error}
 
 
-def details_of(status: int, message: str, reason: str | None, model: str, limits: Limits) -> list[Any]:
-    """Return the details that go with an error: what was exhausted and when to retry, or which field is wrong."""
-    if status == 429:
-        return _exhausted(model, limits)
-    if reason is not None:
+def details_of(error: GeminiError, model: str, limits: Limits, retry_seconds: float | None = None) -> list[Any]:
+    """Return the details that go with an error: what was exhausted and when to retry, or which field is wrong.
+
+    Args:
+        error: The error, its text filled in.
+        model: The model asked for.
+        limits: The account's; without ``retry_seconds`` they say when to retry.
+        retry_seconds: When to retry, where the script says it in a header.
+    """
+    if error.status == 429:
+        return _exhausted(model, limits, retry_seconds)
+    if error.reason is not None:
         return [
             {
                 "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-                "reason": reason,
+                "reason": error.reason,
                 "domain": "googleapis.com",
                 "metadata": {"service": "generativelanguage.googleapis.com"},
             },
-            {"@type": "type.googleapis.com/google.rpc.LocalizedMessage", "locale": "en-US", "message": message},
+            {"@type": "type.googleapis.com/google.rpc.LocalizedMessage", "locale": "en-US", "message": error.message},
         ]
-    violations = [violation for line in message.splitlines() if (violation := _violation(line)) is not None]
+    violations = [violation for line in error.message.splitlines() if (violation := _violation(line)) is not None]
     if not violations:
         return []
     return [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}]
 
 
-def _exhausted(model: str, limits: Limits) -> list[Any]:
-    seconds = max(1, *(math.ceil(window.reset_seconds) for window in (limits.requests, limits.tokens)))
+def _exhausted(model: str, limits: Limits, retry_seconds: float | None) -> list[Any]:
+    refilled = max(1.0, limits.requests.reset_seconds, limits.tokens.reset_seconds)
+    seconds = math.ceil(refilled if retry_seconds is None else retry_seconds)
     return [
         {
             "@type": "type.googleapis.com/google.rpc.QuotaFailure",

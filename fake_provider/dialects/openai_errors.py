@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fake_provider.dialects.openai_fields import encode
+from fake_provider.dialects.placeholders import filled
 from fake_provider.limits import Limits, RateLimit
 from fake_provider.replies import ErrorReply, error_type
 from fake_provider.wire import Frame, PlainReply
@@ -245,10 +246,11 @@ def error_reply(error: ErrorReply, served: Served, words: Mapping[str, OpenAIErr
     said = _said(error, words)
     headers = reply_headers(served.request_id)
     if said.status == 429 and said.code == RATE_LIMIT_CODE:
-        said, more = _rate_limited(said, served)
+        said, more = _rate_limited(said, served, error)
         headers = (*headers, *more)
-    body = encode({"error": error_body(replace(said, message=_filled(said.message, served)), said.param)})
-    given = {name for name, _ in error.headers}
+    said = replace(said, message=filled(said.message, served, verbatim=error.verbatim))
+    body = encode({"error": error_body(said, said.param)})
+    given = {name.lower() for name, _ in error.headers}
     return PlainReply(
         said.status,
         (
@@ -268,8 +270,14 @@ def _said(error: ErrorReply, words: Mapping[str, OpenAIError]) -> OpenAIError:
     return OpenAIError(error.status, error.type if named else kind, error.message, code)
 
 
-def _rate_limited(error: OpenAIError, served: Served) -> tuple[OpenAIError, tuple[tuple[str, str], ...]]:
-    """Say which window is spent: the one that says so, else the requests, so that headers and text agree."""
+def _rate_limited(
+    error: OpenAIError, served: Served, scripted: ErrorReply
+) -> tuple[OpenAIError, tuple[tuple[str, str], ...]]:
+    """Say which window is spent and how long to wait, so that headers and text agree.
+
+    Spent is the window that says so, else the requests. To wait is what the script's headers say, else until the window
+    is full again; a wait that they give as a date has no milliseconds.
+    """
     limits = served.limits
     if limits.tokens.remaining <= 0 < limits.requests.remaining:
         kind, window, spent, requested = "tokens", "tokens per min (TPM)", limits.tokens, served.input_tokens
@@ -277,20 +285,22 @@ def _rate_limited(error: OpenAIError, served: Served) -> tuple[OpenAIError, tupl
         kind, window, requested = "requests", "requests per min (RPM)", 1
         spent = _spent(limits.requests)
         limits = replace(limits, requests=spent)
+    seconds = spent.reset_seconds if scripted.retry_seconds is None else scripted.retry_seconds
     facts = {
         "organization": ORGANIZATION,
         "window": window,
         "limit": spent.limit,
         "used": spent.limit - spent.remaining,
         "requested": requested,
-        "wait": duration_text(spent.reset_seconds),
+        "wait": duration_text(seconds),
     }
     message = error.message
     for name, value in facts.items():
         message = message.replace(f"{{{name}}}", str(value))
+    dated = scripted.retry_seconds is None and any(name.lower() == "retry-after" for name, _ in scripted.headers)
     wait = (
-        ("retry-after-ms", str(math.ceil(spent.reset_seconds * 1000))),
-        ("retry-after", str(math.ceil(spent.reset_seconds))),
+        *(() if dated else (("retry-after-ms", str(math.ceil(seconds * 1000))),)),
+        ("retry-after", str(math.ceil(seconds))),
     )
     kind = kind if error.type in ("requests", "tokens") else error.type
     return replace(error, type=kind, message=message), (*limit_headers(limits), *wait)
@@ -298,14 +308,6 @@ def _rate_limited(error: OpenAIError, served: Served) -> tuple[OpenAIError, tupl
 
 def _spent(window: RateLimit) -> RateLimit:
     return replace(window, remaining=min(window.remaining, 0))
-
-
-def _filled(message: str, served: Served) -> str:
-    # A scripted "too long" for a short request still has to say a number above the window.
-    tokens = max(served.input_tokens, served.window_tokens + 1)
-    for name, value in (("model", served.model), ("tokens", tokens), ("window_tokens", served.window_tokens)):
-        message = message.replace(f"{{{name}}}", str(value))
-    return message
 
 
 def keep_alive_frame() -> Frame:

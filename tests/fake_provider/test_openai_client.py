@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import openai
@@ -498,6 +498,26 @@ async def test_a_rate_limit_says_how_long_to_wait(limits: Limits, window: Any, w
     assert (headers[f"x-ratelimit-limit-{name}"], headers[f"x-ratelimit-remaining-{name}"]) == (limit, remaining)
     assert (headers["retry-after-ms"], headers["retry-after"]) == wait
     assert f"try again in {headers[f'x-ratelimit-reset-{name}']}." in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("headers", "milliseconds", "seconds", "text"),
+    [
+        ({"retry-after": "29"}, "29000", "29", "29s"),
+        ({"Retry-After-Ms": "1500"}, "1500", "2", "1.5s"),
+        ({"retry-after-ms": "250", "retry-after": "9"}, "250", "9", "250ms"),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None, "Wed, 21 Oct 2026 07:28:00 GMT", "15ms"),
+    ],
+)
+async def test_a_wait_that_the_script_names_is_the_only_one(
+    headers: dict[str, str], milliseconds: str | None, seconds: str, text: str
+) -> None:
+    error = replace(ERROR_WORDS["rate_limited"], headers=tuple(headers.items()))
+    with pytest.raises(openai.RateLimitError) as raised:
+        await ask(Service.of(CHAT, error), "whole")
+    got = raised.value.response.headers
+    assert (got.get("retry-after-ms"), got.get_list("retry-after")) == (milliseconds, [seconds])
+    assert f"try again in {text}." in raised.value.message
 
 
 async def test_the_clients_own_retries_honour_the_wait() -> None:
