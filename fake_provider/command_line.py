@@ -254,11 +254,17 @@ def _greeting(serving: Serving, url: str) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``python -m fake_provider`` and return its exit code: 0 when ended by Ctrl-C or SIGTERM, 2 for a mistake."""
+    """Run ``python -m fake_provider [record]`` and return its exit code: 0 when ended by a signal, 2 for a mistake."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
     parser = argparse.ArgumentParser(prog="python -m fake_provider", description="Serve a scripted model provider.")
-    add_serve_words(parser)
     try:
-        return serve_command(parser.parse_args(arguments))
+        if words[:1] == ["record"]:
+            from fake_provider.recording.command import add_record_words, record_command
+
+            add_record_words(parser)
+            return record_command(parser.parse_args(words[1:]))
+        add_serve_words(parser)
+        return serve_command(parser.parse_args(words))
     except (DocumentError, CommandError) as error:
         print(error, file=sys.stderr)
     return 2

@@ -25,6 +25,7 @@ from rich.console import Console
 from fake_provider.command_line import CommandError, add_serve_words
 from fake_provider.command_line import serve_command as serve
 from fake_provider.document import DocumentError, load_document, nearest
+from fake_provider.recording.command import add_record_words, record_command
 from fake_provider.script import Script, parse_script
 from harness.model.clause import CLAUSES
 from harness.model.evidence import encode
@@ -104,6 +105,10 @@ def parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="serve a provider script on its own")
     add_serve_words(serve)
     serve.set_defaults(command=serve_command)
+
+    record = commands.add_parser("record", help="stand in front of a real provider and record a script that replays it")
+    add_record_words(record)
+    record.set_defaults(command=record_command)
 
     show = commands.add_parser("show", help="show a stored run: checks, timeline, reproduction")
     show.add_argument(
