@@ -169,6 +169,32 @@ async def unauthorized(provider: Provider, dialect: str) -> None:
     assert statuses(await asks(provider, dialect, 2)) == [400 if dialect == "gemini" else 401] * 2
 
 
+async def slow(provider: Provider, dialect: str) -> None:
+    provider.time_scale = 1000
+    got = await ask(provider, dialect)
+    assert (got.status, got.ended) == (200, True)
+
+
+TERMINAL = {
+    "anthropic_messages": "message_stop",
+    "openai_chat": "[DONE]",
+    "openai_responses": "response.completed",
+    "gemini": '"finishReason"',
+}
+
+
+async def no_end(provider: Provider, dialect: str) -> None:
+    got = await ask(provider, dialect)
+    assert (got.status, got.ended) == (200, True)
+    assert TERMINAL[dialect] not in got.body
+
+
+async def empty(provider: Provider, dialect: str) -> None:
+    for got in await asks(provider, dialect, 2):
+        assert (got.status, got.ended) == (200, True)
+        assert "Never" not in got.body
+
+
 async def ok(provider: Provider, dialect: str) -> None:
     got = await asks(provider, dialect, 2)
     assert [(one.status, one.ended) for one in got] == [(200, True)] * 2
@@ -178,10 +204,12 @@ SAYS: dict[str, Callable[[Provider, str], object]] = {
     "cut-inside-tool": cut_inside_tool,
     "cut-stream": cut_stream,
     "echo": echo,
+    "empty": empty,
     "flaky": flaky,
     "insist": insist,
     "malformed-tool": malformed_tool,
     "max-tokens": max_tokens,
+    "no-end": no_end,
     "ok": ok,
     "overload": overload,
     "overload-then-recover": overload_then_recover,
@@ -189,6 +217,7 @@ SAYS: dict[str, Callable[[Provider, str], object]] = {
     "rate-limited": rate_limited,
     "refusal": refusal,
     "server-errors": server_errors,
+    "slow": slow,
     "stall": stall,
     "unauthorized": unauthorized,
 }
