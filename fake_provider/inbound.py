@@ -21,6 +21,9 @@ HEAD_BYTES_MAX = 64 * 1024
 PIECES_AT_ONCE = 256
 """How many pieces of a body are parsed before others have their turn; a chunk may be as small as a byte."""
 
+_EMPTY_LINES = b"\r\n"
+"""What is ignored between requests: old clients end a body with an empty line of their own (RFC 9112, section 2.2)."""
+
 
 class Signal(Enum):
     """What the reader says when it has no request."""
@@ -85,9 +88,12 @@ class RequestReader:
         """Take bytes from the client; empty ones mean that no more will come."""
         if data or not self._ended:
             self._ended = not data
-            self._fresh = False
             self._pending_bytes += len(data)
-            self._parser.receive_data(data)
+            if self._fresh:
+                data = data.lstrip(_EMPTY_LINES)
+            self._fresh = self._fresh and not data and not self._ended
+            if data or self._ended:
+                self._parser.receive_data(data)
 
     def poll(self) -> Parsed | Garbage | Signal:
         """Return the next request if it is complete, what is wrong, or what is needed."""
@@ -97,11 +103,11 @@ class RequestReader:
             except h11.RemoteProtocolError as error:
                 # The parser quotes what it could not read, and that may be a line with a key in it.
                 reason = str(error).partition(": bytearray(")[0]
-                return Garbage(reason, error.error_status_hint)
+                return _HEAD_TOO_LARGE if error.error_status_hint == 431 else Garbage(reason, error.error_status_hint)
             match event:
                 case h11.Request():
                     self._request = event
-                    garbage = _refused_head(event, self._body_bytes_max)
+                    garbage = self._refused_head(event)
                     if garbage is not None:
                         return garbage
                 case h11.Data():
@@ -122,6 +128,18 @@ class RequestReader:
             return Signal.WANTS_CONTINUE
         return Signal.NEEDS_DATA
 
+    def _refused_head(self, request: h11.Request) -> Garbage | None:
+        """Return why a request is not read on, though its head is a proper one."""
+        if self._pending_bytes > HEAD_BYTES_MAX:
+            # The parser takes a head of any length that comes at once, and how bytes come must not matter.
+            head_bytes = self._pending_bytes - len(self._parser.trailing_data[0])
+            if head_bytes > HEAD_BYTES_MAX:
+                return _HEAD_TOO_LARGE
+        if not request.http_version.startswith(b"1."):
+            return Garbage(f"HTTP/{request.http_version.decode('ascii')} is not spoken here", 505)
+        length = next((value for name, value in request.headers if name == b"content-length"), b"0")
+        return _too_large(self._body_bytes_max) if int(length) > self._body_bytes_max else None
+
     def _complete(self) -> Parsed:
         request = self._request
         if request is None:
@@ -132,13 +150,14 @@ class RequestReader:
         recent = request.http_version >= b"1.1"
         closing = any(name == b"connection" and _asks_to_close(value) for name, value in request.headers)
         rest, ended = self._parser.trailing_data
+        self._pending_bytes = len(rest)
+        rest = rest.lstrip(_EMPTY_LINES)
         self._parser = _parser()
         self._request = None
         self._body = bytearray()
         self._continued = False
         self._ended = ended
         self._fresh = not rest and not ended
-        self._pending_bytes = len(rest)
         if rest:
             self._parser.receive_data(rest)
         if ended:
@@ -150,12 +169,7 @@ def _parser() -> h11.Connection:
     return h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
 
 
-def _refused_head(request: h11.Request, body_bytes_max: int) -> Garbage | None:
-    """Return why a request is not read on, though its head is a proper one."""
-    if not request.http_version.startswith(b"1."):
-        return Garbage(f"HTTP/{request.http_version.decode('ascii')} is not spoken here", 505)
-    length = next((value for name, value in request.headers if name == b"content-length"), b"0")
-    return _too_large(body_bytes_max) if int(length) > body_bytes_max else None
+_HEAD_TOO_LARGE = Garbage(f"the head, or a line in a chunked body, is over {HEAD_BYTES_MAX} bytes", 431)
 
 
 def _too_large(body_bytes_max: int) -> Garbage:
