@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
         self._lost = False
         self._finished = False
         self._failure: BaseException | None = None
-        self._ended_by: Literal["client", "provider"] = "provider"
+        self._ended_by: Literal["client", "provider"] | None = None
         self._was_reset = False
         self._number = 0
         self.ended = asyncio.Event()
@@ -125,15 +125,15 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Keep the sending side open: a reply without waits is still sent. TLS has no half-closed connection."""
-        self._client_left()
+        self._note_end("client")
+        self._left.set()
         self._readable.set()
         return self.transport.get_extra_info("sslcontext") is None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wake everything that waits."""
-        if exc is not None:
-            self._client_left()
-            self._was_reset = True
+        self._note_end("provider" if exc is None else "client")
+        self._was_reset = exc is not None
         if not isinstance(exc, OSError | None):
             self._failure = exc
         self._lost = True
@@ -143,10 +143,9 @@ class Connection(asyncio.Protocol):
         if self._finished:
             self._end()
 
-    def _client_left(self) -> None:
-        if not self._left.is_set() and not self.transport.is_closing():
-            self._ended_by = "client"
-        self._left.set()
+    def _note_end(self, by: Literal["client", "provider"]) -> None:
+        if self._ended_by is None:
+            self._ended_by = by
 
     def pause_writing(self) -> None:
         """Note that the kernel takes no more for now."""
@@ -158,6 +157,7 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """End at once, for the end of the provider."""
+        self._note_end("provider")
         self.task.cancel()
         self.transport.abort()
 
@@ -165,7 +165,7 @@ class Connection(asyncio.Protocol):
         self._finished = True
         if not task.cancelled() and self._failure is None:
             self._failure = task.exception()
-        self.transport.close()
+        self.close()
         if self._lost:
             self._end()
 
@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
             ConnectionClosed(
                 at_seconds=self._journal.now(),
                 connection=self._number,
-                by=self._ended_by,
+                by=self._ended_by or "provider",
                 reset=self._was_reset,
                 unused_bytes=self._reader.pending_bytes + len(self._inbox) + self._dropped_bytes,
             )
@@ -264,6 +264,7 @@ class Connection(asyncio.Protocol):
         self.write(garbage_reply(self._desk, garbage))
         if self.transport.is_closing() or self._left.is_set():
             return
+        self._note_end("provider")
         self._deaf = True
         self._dropped_bytes += len(self._inbox)
         self._inbox.clear()
@@ -300,6 +301,7 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Send what was handed over, then a FIN."""
+        self._note_end("provider")
         self.transport.close()
 
     async def drained(self) -> None:
@@ -320,6 +322,7 @@ class Connection(asyncio.Protocol):
 
     def reset(self) -> None:
         """Send a RST: closing with a zero linger time drops the connection without a FIN (socket(7))."""
+        self._note_end("provider")
         connection_socket = self.transport.get_extra_info("socket")
         connection_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()

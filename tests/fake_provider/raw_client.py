@@ -46,6 +46,10 @@ class WatchedJournal(Journal):
         async with self._changed:
             await self._changed.wait_for(lambda: len(self.of(kind)) >= count)
 
+    async def settled(self) -> None:
+        """Wait until nothing more is being told to those who wait."""
+        await asyncio.gather(*self._notices)
+
 
 @asynccontextmanager
 async def serving(text: str, *holds: Hold, time_scale: float = 1.0) -> AsyncIterator[WatchedProvider]:
