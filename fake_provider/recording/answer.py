@@ -90,9 +90,11 @@ def tool_use(name: str, arguments: str, call_id: str | None) -> ToolUse:
 
 
 def merged(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """Join neighbours of one kind, and drop texts that say nothing."""
+    """Drop what says nothing, and join neighbours of one kind."""
     joined: list[Block] = []
     for block in blocks:
+        if block in (Text(""), Thinking("")):
+            continue
         before = joined[-1] if joined else None
         if isinstance(block, Text) and isinstance(before, Text):
             joined[-1] = replace(before, text=before.text + block.text, citations=(*before.citations, *block.citations))
@@ -100,7 +102,7 @@ def merged(blocks: Sequence[Block]) -> tuple[Block, ...]:
             joined[-1] = replace(before, thinking=before.thinking + block.thinking)
         else:
             joined.append(block)
-    return tuple(block for block in joined if block not in (Text(""), Thinking("")))
+    return tuple(joined)
 
 
 def served_model(model: object, asked: Asked) -> str | None:

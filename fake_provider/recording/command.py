@@ -44,7 +44,7 @@ def record_command(options: argparse.Namespace) -> int:
         if not recording.steps:
             print(f"nothing was recorded, so {options.output} was not written")
             return 0
-        write_script(options.output, script_text(recording.steps, recording.dialects), force=options.force)
+        write_script(options.output, script_text(recording.lanes, recording.dialects), force=options.force)
     except NotWrittenError as error:
         raise CommandError(str(error)) from error
     except (OSError, OverflowError) as error:

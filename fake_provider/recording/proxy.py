@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -43,6 +44,15 @@ _READ_BYTES = 64 * 1024
 _CONNECT_SECONDS = 30.0
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One reply: its dialect, its step, and whether its request offered tools."""
+
+    dialect: str
+    step: Any
+    has_tools: bool
+
+
 class Recording:
     """The proxy and what it recorded.
 
@@ -57,23 +67,39 @@ class Recording:
         self._dialects = tuple(DIALECTS[name] for name in dialects)
         self._tell = tell
         self._count = 0
-        self._steps: dict[int, tuple[str, Any]] = {}
+        self._recorded: dict[int, Recorded] = {}
         self._connections: set[asyncio.Task[None]] = set()
 
     @property
     def steps(self) -> list[Any]:
         """The steps, in the order in which their requests arrived; a reply that is not over is left out."""
-        return [self._steps[number][1] for number in sorted(self._steps)]
+        return [recorded.step for recorded in self._in_order()]
+
+    @property
+    def lanes(self) -> dict[str, Any]:
+        """The lanes of a script, as data.
+
+        Requests without tools get a lane of their own beside requests with tools: an agent's titles and summaries come
+        whenever they come, and would else shift the conversation.
+        """
+        with_tools = [recorded.step for recorded in self._in_order() if recorded.has_tools]
+        without = [recorded.step for recorded in self._in_order() if not recorded.has_tools]
+        if not with_tools or not without:
+            return {"main": with_tools or without}
+        return {"main": with_tools, "without-tools": {"match": {"has_tools": False}, "steps": without}}
 
     @property
     def dialects(self) -> tuple[str, ...]:
         """The dialects that were recorded, in that order."""
-        return tuple(dict.fromkeys(self._steps[number][0] for number in sorted(self._steps)))
+        return tuple(dict.fromkeys(recorded.dialect for recorded in self._in_order()))
+
+    def _in_order(self) -> list[Recorded]:
+        return [self._recorded[number] for number in sorted(self._recorded)]
 
     @property
     def unfinished(self) -> int:
         """How many replies were not over."""
-        return self._count - len(self._steps)
+        return self._count - len(self._recorded)
 
     @asynccontextmanager
     async def listening(self, port: int) -> AsyncIterator[str]:
@@ -130,9 +156,9 @@ class Recording:
         self._count += 1
         number = self._count
         answer = await self._answered(received, client)
-        asked, streamed = _asked(dialect, received)
+        asked, streamed, has_tools = _asked(dialect, received)
         step = without_secrets(step_of(answer, dialect.name, asked, streamed=streamed), _secrets(received))
-        self._steps[number] = (dialect.name, step)
+        self._recorded[number] = Recorded(dialect.name, step, has_tools)
         whole = "" if answer.ended else ", broken off"
         self._tell(f"#{number}  {dialect.name}  {answer.status or 'no answer'}  {len(answer.body)} bytes{whole}")
         return answer.ended and client.reusable
@@ -215,15 +241,16 @@ def _plain(headers: Mapping[str, str], body: bytes) -> bytes:
         return body
 
 
-def _asked(dialect: Dialect, received: Received) -> tuple[Asked, bool]:
-    """Return what a reader has to know of the request, and whether it asks for a stream."""
+def _asked(dialect: Dialect, received: Received) -> tuple[Asked, bool, bool]:
+    """Return what a reader has to know of the request, whether it asks for a stream, and whether it offers tools."""
     try:
         request: ModelRequest = dialect.decode(received)
     except RefusedRequestError:
-        return Asked(""), False
+        return Asked(""), False, False
     options = request.body.get("stream_options")
     wants_usage = isinstance(options, Mapping) and bool(options.get("include_usage"))
-    return Asked(request.model, wants_usage or dialect.name != "openai_chat"), request.stream
+    asked = Asked(request.model, wants_usage or dialect.name != "openai_chat")
+    return asked, request.stream, bool(request.tools)
 
 
 def _secrets(received: Received) -> set[str]:

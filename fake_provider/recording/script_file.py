@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -40,15 +40,15 @@ class NotWrittenError(Exception):
     """The file cannot be written; the message says why."""
 
 
-def script_text(steps: Sequence[Any], dialects: Collection[str]) -> str:
-    """Return a script with one lane of steps.
+def script_text(lanes: Mapping[str, Any], dialects: Collection[str]) -> str:
+    """Return a script.
 
     Args:
-        steps: As data, in the order of the requests.
+        lanes: As data.
         dialects: In which they were recorded; a script of one dialect serves that alone.
     """
     script: dict[str, Any] = {"dialect": next(iter(dialects))} if len(dialects) == 1 else {}
-    script["lanes"] = {"main": list(steps)}
+    script["lanes"] = lanes
     yaml = YAML(typ="safe", pure=True)
     yaml.Representer = _Representer
     yaml.width = _WIDTH_CHARACTERS
@@ -57,7 +57,7 @@ def script_text(steps: Sequence[Any], dialects: Collection[str]) -> str:
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     written = StringIO()
     yaml.dump(script, written)
-    return f"# Recorded: {len(steps)} replies.\n{written.getvalue()}"
+    return f"# Recorded from a real provider.\n{written.getvalue()}"
 
 
 def without_secrets(value: Any, secrets: Collection[str]) -> Any:

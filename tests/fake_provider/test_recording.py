@@ -81,7 +81,7 @@ def answer_of(body: bytes, *, streamed: bool, ended: bool = True) -> Answer:
 
 
 def replayed(steps: Sequence[Any], *dialects: str) -> Script:
-    return parse_script(parse_document(script_text(steps, dialects), "recording"))
+    return parse_script(parse_document(script_text({"main": list(steps)}, dialects), "recording"))
 
 
 def only_step(script: Script) -> Step:

@@ -141,7 +141,7 @@ async def test_the_official_client_sees_the_same_thrice(dialect: str) -> None:
     upstream = Provider(script(LANES))
     async with upstream.listening(), recording(upstream.url) as (made, url):
         through_proxy = await ask(url)
-    text = script_text(made.steps, made.dialects)
+    text = script_text(made.lanes, made.dialects)
     replaying = Provider(parse_script(parse_document(text, "recording")))
     async with replaying.listening():
         replayed = await ask(replaying.url)
@@ -183,6 +183,22 @@ async def test_a_cut_is_passed_on_and_recorded(dialect: str) -> None:
     assert closed == "close"
 
 
+async def test_requests_without_tools_get_a_lane_of_their_own() -> None:
+    upstream = Provider(script("main: [{say: title}, {say: answer}, {say: summary}]"))
+    asked = asking("openai_chat")
+    tool = {"type": "function", "function": {"name": "Bash", "parameters": {"type": "object"}}}
+    async with upstream.listening(), recording(upstream.url) as (made, url), httpx.AsyncClient() as client:
+        for tools in ({}, {"tools": [tool]}, {}):
+            await client.post(url + asked.path, headers=asked.headers, json={**asked.body, **tools})
+    replaying = Provider(parse_script(parse_document(script_text(made.lanes, made.dialects), "recording")))
+    async with replaying.listening(), httpx.AsyncClient(base_url=replaying.url) as client:
+        said = []
+        for tools in ({"tools": [tool]}, {}, {}):
+            reply = await client.post(asked.path, headers=asked.headers, json={**asked.body, **tools})
+            said.append(reply.json()["choices"][0]["message"]["content"])
+    assert said == ["answer", "title", "summary"]
+
+
 async def test_side_requests_pass_and_are_not_recorded() -> None:
     upstream = Provider(script("main: [{say: hi}]"))
     async with upstream.listening(), recording(upstream.url) as (made, url), httpx.AsyncClient() as client:
@@ -212,8 +228,8 @@ async def test_a_key_that_the_upstream_quotes_is_not_written() -> None:
     async with upstream.listening(), recording(upstream.url) as (made, url), httpx.AsyncClient() as client:
         reply = await client.post(url + asked.path, headers={"authorization": f"Bearer {KEY}"}, json=asked.body)
     assert KEY in reply.text
-    assert KEY not in script_text(made.steps, made.dialects)
-    assert "[redacted]" in script_text(made.steps, made.dialects)
+    assert KEY not in script_text(made.lanes, made.dialects)
+    assert "[redacted]" in script_text(made.lanes, made.dialects)
 
 
 async def test_the_command_writes_the_script_on_ctrl_c(tmp_path: Path) -> None:
