@@ -18,6 +18,7 @@ from fake_provider.journal import (
     FaultFired,
     FaultSkipped,
     ReplyEnded,
+    ReplyStarted,
     RequestMismatch,
     RequestReceived,
     RequestRefused,
@@ -46,9 +47,13 @@ def models(entries: Entries, lane: str | None = None) -> tuple[str | None, ...]:
 
 
 def statuses(entries: Entries, lane: str | None = None) -> tuple[int | None, ...]:
-    """Return the status that answered each attempt; nothing where no byte was sent or it still runs."""
-    ended = {entry.request: entry.status for entry in _of(entries, ReplyEnded)}
-    return tuple(ended.get(attempt.request) for attempt in attempts(entries, lane))
+    """Return the status that answered each attempt; nothing where no byte was sent.
+
+    It is the start of the reply that is asked for: that is in the journal before the client can see anything, and its
+    end only after the client may have gone on.
+    """
+    started = {entry.request: entry.status for entry in _of(entries, ReplyStarted)}
+    return tuple(started.get(attempt.request) for attempt in attempts(entries, lane))
 
 
 def gaps(entries: Entries, lane: str | None = None, time_scale: float = 1.0) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ import pytest
 
 from fake_provider import assertions
 from fake_provider.handle import ProviderHandle
-from fake_provider.journal import ReplyEnded, RequestReceived
+from fake_provider.journal import ReplyEnded, ReplyStarted, RequestReceived
 from tests.fake_provider.dialect_requests import NAMES, asking
 
 
@@ -34,6 +34,7 @@ def ended(request: int, at_seconds: float, status: int | None) -> ReplyEnded:
 
 ENTRIES = (
     received(1, 1.0),
+    ReplyStarted(at_seconds=1.1, request=1, status=529),
     ended(1, 1.5, 529),
     received(2, 2.5, model="other"),
     received(3, 2.6, lane=None),
@@ -48,6 +49,11 @@ def test_attempts_models_and_statuses_leave_side_requests_out_and_know_lanes() -
     assert assertions.models(ENTRIES, "main") == ("m", "other", "m")
     assert assertions.statuses(ENTRIES) == (529, None, None, None)
     assert len(assertions.attempts(ENTRIES, "titles")) == 1
+
+
+def test_a_reply_has_its_status_as_soon_as_the_client_can_have_seen_it() -> None:
+    begun = (received(1, 1.0), ReplyStarted(at_seconds=1.1, request=1, status=200))
+    assert assertions.statuses(begun) == (200,)
 
 
 def test_a_gap_lasts_from_the_end_of_one_answer_to_the_next_attempt() -> None:
