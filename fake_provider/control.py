@@ -118,7 +118,7 @@ class Control:
         return await endpoint.carry_out(self, Asked(parameters, received.body, left))
 
     async def _index(self, asked: Asked) -> PlainReply:
-        lines = [f"{one.method:<4}  {CONTROL_PREFIX}{one.name}{one.parameters:<24}  {one.words}" for one in ENDPOINTS]
+        lines = [f"{one.method:<4}  {CONTROL_PREFIX + one.name + one.parameters:<48}  {one.words}" for one in ENDPOINTS]
         return _text("\n".join(["The control API of a scripted provider.", "", *lines]))
 
     async def _journal(self, asked: Asked) -> PlainReply:
