@@ -13,7 +13,7 @@ PROBE ?=
 RUN := .venv/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real check format docs readme mutants bench-provider lock environment browser clean
+.PHONY: help demo test test-real check format docs faults readme mutants bench-provider lock environment browser clean
 
 help: ## List these targets.
 	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -48,6 +48,11 @@ docs: environment ## Write the pages that are rendered from tables and types aga
 	cp .venv/pages/*.md docs/
 	cp .venv/pages/evidence.schema.json reports/
 	cp .venv/pages/scenario.schema.json scenarios/
+
+faults: environment ## Show every fault to the official clients and write docs/faults.md from what they did.
+	mkdir -p .venv/pages
+	$(RUN) tests.fault_matrix > .venv/pages/faults.md
+	cp .venv/pages/faults.md docs/
 
 readme: environment ## Run README's first command and write its output into the page again.
 	.venv/bin/python setup/readme_block.py

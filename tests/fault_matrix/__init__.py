@@ -1,0 +1,1 @@
+"""What the official clients make of every fault: a run against a real provider, and the page of what was seen."""
