@@ -216,7 +216,7 @@ class Exchange:
         self, draft: Draft, answer: Reply | ErrorReply, fault: ReplyFault, served: Served
     ) -> tuple[Draft, tuple[Action, ...]]:
         """Return the draft and the actions of a reply with a fault in what it says."""
-        reason = "it answers with a status" if isinstance(answer, ErrorReply) else fault.unsayable(answer)
+        reason = self._unsayable(answer, fault)
         if reason is None and isinstance(answer, Reply):
             said = drafted(self._admitted.understood, fault.reshape(answer), served)
             if [frame.payload for frame in said.frames] != [frame.payload for frame in draft.frames]:
@@ -225,6 +225,11 @@ class Exchange:
             reason = f"it makes no difference to this reply in {self._dialect.name}"
         self._skip_fault(fault.kind, reason or "it does not fit the reply")
         return draft, draft.actions()
+
+    def _unsayable(self, answer: Reply | ErrorReply, fault: ReplyFault) -> str | None:
+        if isinstance(answer, ErrorReply):
+            return "it answers with a status"
+        return fault.unsayable(answer) or self._dialect.unsayable(fault.reshape(answer))
 
     def _with_holds(self, draft: Draft, actions: tuple[Action, ...], lane: str) -> tuple[Action, ...]:
         if not any(isinstance(action, SendHead) for action in actions) or draft.status >= 400:

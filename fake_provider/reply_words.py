@@ -200,9 +200,9 @@ def read_status(node: Node) -> ErrorReply:
         content_type=fields["content_type"].text() if "content_type" in fields else None,
     )
     for name, value in headers.items():
-        _check_header(value, name, value.text())
+        check_header(value, name, value.text())
     if error.content_type is not None:
-        _check_header(fields["content_type"], "content-type", error.content_type)
+        check_header(fields["content_type"], "content-type", error.content_type)
     return error
 
 
@@ -210,7 +210,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE_MISFIT = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
 
 
-def _check_header(node: Node, name: str, value: str) -> None:
+def check_header(node: Node, name: str, value: str) -> None:
     """Refuse what would not be one header on the wire (RFC 9110, section 5)."""
     if not _HEADER_NAME.fullmatch(name):
         raise node.error(f"'{name}' is no header name")

@@ -245,7 +245,7 @@ def _unreachable(fault: Fault, answer: Reply | ErrorReply, name: str) -> str | N
     if isinstance(fault, ReplyFault):
         if isinstance(answer, ErrorReply):
             return "the step answers with an error, and this fault rewrites what the model says"
-        return fault.unsayable(answer)
+        return fault.unsayable(answer) or dialect.unsayable(fault.reshape(answer))
     if isinstance(answer, Reply) and dialect.unsayable(answer) is not None:
         return dialect.unsayable(answer)
     return _reason_of_all(fault.unreachable, sample_drafts(answer, dialect))

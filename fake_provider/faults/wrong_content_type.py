@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
 from fake_provider.faults.rewriting import struck_at_end, with_header
+from fake_provider.reply_words import check_header
 from fake_provider.wire import Action, Draft
 
 if TYPE_CHECKING:
@@ -26,11 +27,19 @@ class WrongContentTypeFault:
 
     @classmethod
     def read(cls, node: Node) -> WrongContentTypeFault:
-        """Read ``{type: "text/plain; charset=utf-8"}``; ``type: null`` leaves the header out."""
+        """Read ``{type: "text/plain; charset=utf-8"}``; ``type: null`` leaves the header out.
+
+        Raises:
+            DocumentError: The type is no header's value.
+        """
         fields = node.fields("wrong_content_type", ("type",))
         if "type" not in fields:
             return cls()
-        return cls(None if fields["type"].value is None else fields["type"].text())
+        if fields["type"].value is None:
+            return cls(None)
+        content_type = fields["type"].text()
+        check_header(fields["type"], "content-type", content_type)
+        return cls(content_type)
 
     def unreachable(self, draft: Draft) -> str | None:
         """Return that the reply has this type anyway, or nothing if it has another."""

@@ -276,6 +276,15 @@ async def test_the_first_call_of_a_lane_has_no_id_to_repeat() -> None:
     assert skipped.reason == "no call of this lane came before toolu_010000000000000000000001"
 
 
+async def test_a_fault_whose_reply_the_dialect_cannot_say_is_skipped_and_said() -> None:
+    lanes = "main: [{say: hi, fault: {wrong_stop_reason: {reason: pause_turn}}}]"
+    async with serving(lanes) as provider, connected(provider) as connection:
+        await connection.send(request_bytes("openai_chat", stream=True, last=True))
+        assert b"hi" in await connection.until_end()
+    [skipped] = provider.journal.of(FaultSkipped)
+    assert skipped.reason == "stop reason 'pause_turn' has no finish reason in openai_chat"
+
+
 async def test_a_stop_reason_that_makes_no_difference_in_the_dialect_is_skipped_and_said() -> None:
     lanes = "main: [{call: deploy, fault: {wrong_stop_reason: {}}}]"
     async with serving(lanes) as provider, connected(provider) as connection:

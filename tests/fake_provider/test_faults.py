@@ -203,6 +203,7 @@ def test_a_fault_refuses_a_setting_it_has_not(kind: str) -> None:
         ("tool_arguments: {}", "tool_arguments has no 'how'"),
         ("wrong_stop_reason: {reason: stop}", "unknown stop reason 'stop'"),
         ("stall: {event: nothing, ping_seconds: 1}", "'ping_seconds' needs a place between two events"),
+        ("wrong_content_type: {type: ☃}", "header 'content-type' holds a character that HTTP cannot send: '☃'"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(text: str, message: str) -> None:
@@ -237,6 +238,13 @@ def test_a_fault_that_cannot_be_reached_is_refused_when_the_script_is_read(step:
         script(f"main: [{{{step}, fault: {{{fault}}}}}]")
     assert "cannot be reached" in str(raised.value)
     assert reason in str(raised.value)
+
+
+def test_a_fault_whose_reply_no_dialect_can_say_is_refused_when_the_script_is_read() -> None:
+    lanes = "main: [{say: x, fault: {wrong_stop_reason: {reason: pause_turn}}}]"
+    assert script(lanes).lanes
+    with pytest.raises(DocumentError, match="cannot be reached in step 'say': .*'pause_turn'"):
+        script(lanes, ["gemini"])
 
 
 @pytest.mark.parametrize(
