@@ -13,7 +13,7 @@ PROBE ?=
 RUN := .venv/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real check format docs faults readme mutants bench-provider lock environment browser clean
+.PHONY: help demo test test-real check format docs faults readme mutants fuzz bench-provider lock environment browser clean
 
 help: ## List these targets.
 	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -59,6 +59,9 @@ readme: environment ## Run README's first command and write its output into the 
 
 mutants: environment ## Break the reference runtime in each known way and print which probe saw it.
 	$(RUN) tests.mutants
+
+fuzz: environment ## Try the provider with 100,000 invented inputs; takes minutes, and is no part of make test.
+	$(RUN) tests.fuzz
 
 bench-provider: environment ## Measure the provider against aiohttp and aimock, and write docs/performance.md again.
 	@sh setup/benchmark.sh

@@ -243,7 +243,7 @@ def test_a_fault_that_cannot_be_reached_is_refused_when_the_script_is_read(step:
 def test_a_fault_whose_reply_no_dialect_can_say_is_refused_when_the_script_is_read() -> None:
     lanes = "main: [{say: x, fault: {wrong_stop_reason: {reason: pause_turn}}}]"
     assert script(lanes).lanes
-    with pytest.raises(DocumentError, match="cannot be reached in step 'say': .*'pause_turn'"):
+    with pytest.raises(DocumentError, match=r"cannot be reached in step 'say': .*'pause_turn'"):
         script(lanes, ["gemini"])
 
 
