@@ -37,7 +37,12 @@ class Certified:
 
 
 def certified(kind: str, now: dt.datetime) -> Certified:
-    """Make a certificate of a kind of ``listen.CERTIFICATES`` and the settings to serve it; ``now`` is aware of its zone."""
+    """Make a certificate of a kind of ``listen.CERTIFICATES`` and the settings to serve it.
+
+    Args:
+        kind: A word of ``listen.CERTIFICATES``.
+        now: The time that decides what is expired; it knows its zone.
+    """
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority_name = _name("crashcart scripted authority")
     authority = (

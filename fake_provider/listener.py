@@ -1,6 +1,7 @@
 """The listening socket: takes connections, refuses them for a while, and speaks TLS where the script says so.
 
-It never reads a request and never knows a script. Together with ``fake_provider.server`` the only file with sockets.
+It never reads a request and never knows a script. Only it, ``fake_provider.connection`` and ``fake_provider.server``
+know sockets.
 """
 
 from __future__ import annotations

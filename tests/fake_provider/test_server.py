@@ -44,9 +44,8 @@ HI = "main: [{say: hi, times: 9}]"
 
 async def get(provider: Provider, target: str, method: str = "GET") -> RawReply:
     async with connected(provider) as connection:
-        await connection.send(
-            f"{method} {target} HTTP/1.1\r\nhost: p\r\nx-api-key: k\r\nanthropic-version: 2023-06-01\r\nconnection: close\r\n\r\n".encode()
-        )
+        headers = "host: p\r\nx-api-key: k\r\nanthropic-version: 2023-06-01\r\nconnection: close"
+        await connection.send(f"{method} {target} HTTP/1.1\r\n{headers}\r\n\r\n".encode())
         return parse_reply(await connection.until_end())
 
 
