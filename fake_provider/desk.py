@@ -100,6 +100,7 @@ class Desk:
         """Play another script from its beginning; the numbers of requests go on."""
         self.script = script
         self.dialects: tuple[Dialect, ...] = tuple(DIALECTS[name] for name in script.dialects)
+        self._reasons = script.reasons
         self.playback = Playback(script)
         self.recall: Recall[Understood] = Recall(self.understand)
         self.steady_replies = SteadyReplies()
@@ -117,7 +118,7 @@ class Desk:
         if not side and unauthenticated is None:
             try:
                 request = dialect.decode(received)
-                problems = dialect.problems(request, self.script.window_tokens)
+                problems = self._held_to(dialect.problems(request, self.script.window_tokens))
             except RefusedRequestError as refused:
                 problems = refused.problems
         return Understood(
@@ -132,6 +133,15 @@ class Desk:
             query=redacted_query(received.query),
             body=_body_for_journal(received.body) if request is None else request.body,
         )
+
+    def _held_to(self, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+        """Return the problems that a client can help: the reasoning that it lacks, it may never have been sent.
+
+        A real model reasons wherever it is told to. A script that never does would make every client fail.
+        """
+        if self._reasons or not problems:
+            return problems
+        return tuple(problem for problem in problems if not problem.wants_reasoning)
 
     def next_number(self) -> int:
         """Return the number of a request that has just been read completely."""

@@ -16,8 +16,9 @@ from fake_provider.document import DocumentError, Node, load_document
 from fake_provider.listen import Listen
 from fake_provider.matchers import Condition, read_matcher
 from fake_provider.renaming import Rename
+from fake_provider.replies import RedactedThinking, Reply, Thinking
 from fake_provider.requests import ModelRequest
-from fake_provider.steps import Entry, Spoken, read_steps, renamed
+from fake_provider.steps import Entry, Spoken, Step, read_steps, renamed
 
 WINDOW_TOKENS_DEFAULT = 200_000
 
@@ -63,6 +64,11 @@ class Script:
     listen: Listen = field(default_factory=Listen)
     every_dialect: bool = True
 
+    @property
+    def reasons(self) -> bool:
+        """Whether any of its replies holds reasoning; what a policy answers by itself holds none."""
+        return any(_reasons(entry) for lane in self.lanes for entry in lane.steps)
+
     def lane_for(self, request: ModelRequest) -> Lane | None:
         """Return the first lane whose matcher takes the request, else the default lane, else nothing."""
         default = None
@@ -89,6 +95,13 @@ class Script:
             for lane in self.lanes
         )
         return replace(self, lanes=lanes)
+
+
+def _reasons(entry: Entry) -> bool:
+    if any(_reasons(inner) for inner in entry.steps):
+        return True
+    answer = entry.answer if isinstance(entry, Step) else None
+    return isinstance(answer, Reply) and any(isinstance(block, Thinking | RedactedThinking) for block in answer.blocks)
 
 
 SCRIPT_KEYS = ("dialect", "window_tokens", "strict", "require_key", "flush", "listen", "lanes")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -24,6 +25,7 @@ from fake_provider.dialects.anthropic_rules import (
     estimated_tokens,
     judge,
 )
+from fake_provider.dialects.anthropic_thinking import WANTS_REASONING
 from fake_provider.dialects.placeholders import filled
 from fake_provider.dialects.problems import Problem, RefusedRequestError
 from fake_provider.replies import (
@@ -164,7 +166,10 @@ class AnthropicMessages:
     def problems(self, request: ModelRequest, window_tokens: int) -> tuple[Problem, ...]:
         """Apply the conversation rules."""
         betas = tuple(word.strip() for word in request.headers.get("anthropic-beta", "").split(","))
-        return judge(CONVERSATION_RULES, Judged(request.body, request.estimated_tokens, window_tokens, betas))
+        found = judge(CONVERSATION_RULES, Judged(request.body, request.estimated_tokens, window_tokens, betas))
+        return tuple(
+            replace(problem, wants_reasoning=True) if problem.rule in WANTS_REASONING else problem for problem in found
+        )
 
     def refusal(self, problem: Problem, served: Served) -> PlainReply:
         """Encode a refusal."""

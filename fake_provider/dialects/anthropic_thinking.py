@@ -171,3 +171,6 @@ THINKING_RULES: Mapping[str, Rule] = {
     "thinking-temperature": _temperature,
 }
 """Rules about reasoning, in the order in which they speak; they rely on every shape rule having passed."""
+
+WANTS_REASONING = frozenset({"thinking-first-in-turn"})
+"""Rules that miss reasoning, where others judge the reasoning that is there."""

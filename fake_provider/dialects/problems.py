@@ -15,6 +15,7 @@ class Problem:
         status: The HTTP status it gives.
         code: The machine-readable code beside the message, in dialects that have one.
         param: The field that the message is about, in dialects that name it.
+        wants_reasoning: It is that reasoning does not come back; a client was sent none by a script without any.
     """
 
     rule: str
@@ -22,6 +23,7 @@ class Problem:
     status: int = 400
     code: str | None = None
     param: str | None = None
+    wants_reasoning: bool = False
 
 
 class RefusedRequestError(Exception):

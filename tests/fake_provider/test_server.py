@@ -363,3 +363,27 @@ async def test_a_failure_inside_the_server_is_raised_at_its_end() -> None:
 def test_a_time_scale_below_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="time_scale is a number above 0, found 0"):
         WatchedProvider(script(HI), time_scale=0)
+
+
+THINKING = {"type": "enabled", "budget_tokens": 1024}
+
+
+@pytest.mark.parametrize(
+    ("lanes", "status"),
+    [
+        ("main: [{call: deploy}, {say: Done.}]", 200),
+        ("main: [{repeat: {times: 1, steps: [{windowed: {tokens: 99999, steps: [{think: Hm., say: hi}]}}]}}]", 400),
+        ("main: [{say: hi}]\nother: {match: {model: x}, steps: [{redacted_thinking: Hm., call: deploy}]}", 400),
+    ],
+)
+async def test_reasoning_is_missed_only_by_a_script_that_reasons(lanes: str, status: int) -> None:
+    messages = [
+        *HELLO["messages"],
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "deploy", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]},
+    ]
+    async with serving(lanes) as provider:
+        reply = await ask(provider, {**STREAMED, "max_tokens": 2048, "thinking": THINKING, "messages": messages})
+    assert reply.status == status
+    if status == 400:
+        assert "must start with a thinking block" in reply.json["error"]["message"]
