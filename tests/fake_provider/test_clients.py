@@ -18,7 +18,7 @@ URL = "http://127.0.0.1:8123"
 def test_a_shell_takes_the_lines_and_the_client_finds_the_address(name: str, tmp_path: Path) -> None:
     lines = lines_for(name, URL)
     set_up = [line for line in lines.splitlines() if not line.startswith(("claude ", "codex ", *STARTS))]
-    shell = "\n".join([*set_up, "env", "cat .*/* .*/*/* .*/*/*/* *.json 2>/dev/null || true"])
+    shell = "\n".join([*set_up, "env", "find . -type f -exec cat {} +"])
     done = subprocess.run(
         ["sh", "-eu"],
         input=shell,

@@ -32,6 +32,8 @@ def sample(kind: type[Entry]) -> AnyEntry:
         origin = typing.get_origin(field.type)
         if field.type in samples:
             fields[field.name] = samples[field.type]
+        elif origin is typing.Literal:
+            fields[field.name] = typing.get_args(field.type)[-1]
         elif origin is tuple:
             fields[field.name] = ("a", "b")
         elif origin is not None and "Mapping" in str(field.type):
