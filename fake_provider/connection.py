@@ -300,9 +300,24 @@ class Connection(asyncio.Protocol):
             self.transport.write(data)
 
     def close(self) -> None:
-        """Send what was handed over, then a FIN."""
+        """Send what was handed over, then a FIN; once is enough."""
         self._note_end("provider")
-        self.transport.close()
+        # Closing a TLS transport twice makes it deaf to abort, and then nothing can end it before its own time is over.
+        if not self.transport.is_closing():
+            self.transport.close()
+
+    def cut(self) -> None:
+        """Send a FIN after what the peer's kernel has acknowledged; under TLS without saying that the stream is over.
+
+        TLS ends a stream with a message of its own (RFC 8446, section 6.1); a connection that breaks sends none.
+        """
+        self._note_end("provider")
+        if self.transport.get_extra_info("sslcontext") is None:
+            self.close()
+            return
+        with suppress(OSError):
+            self.transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
+        self.transport.abort()
 
     async def drained(self) -> None:
         """Wait until the kernel takes more bytes, or the connection is gone."""

@@ -18,7 +18,7 @@ from fake_provider.inbound import Parsed
 from fake_provider.journal import Journal, RequestMismatch, RequestReceived, redacted, redacted_query
 from fake_provider.limits import Limits
 from fake_provider.playback import NothingToPlay, Playback, Played
-from fake_provider.precoded import Precoded, SteadyReplies
+from fake_provider.precoded import SteadyKey, SteadyReplies
 from fake_provider.recall import Recall
 from fake_provider.replies import ErrorReply
 from fake_provider.requests import ModelRequest, NotJsonError, decode_json
@@ -40,7 +40,7 @@ class Understood:
         headers: As the journal shows them.
         query: As the journal shows it.
         body: As the journal shows it.
-        precoded: The bytes of a steady reply to it, once they are encoded.
+        steady_key: Where the bytes of a steady reply to it are found; nothing while nobody looked.
     """
 
     parsed: Parsed
@@ -53,7 +53,7 @@ class Understood:
     headers: Mapping[str, str]
     query: str
     body: Any
-    precoded: Precoded | None = None
+    steady_key: SteadyKey | None = None
 
 
 @dataclass(slots=True)
@@ -66,7 +66,6 @@ class Admitted:
         understood: What its bytes say.
         played: The script's answer; nothing for a request that no step may answer.
         lane: The lane it belongs to, where one takes it.
-        received: The entry about it, not yet in the journal.
     """
 
     number: int
@@ -74,7 +73,6 @@ class Admitted:
     understood: Understood
     played: Played | NothingToPlay | None
     lane: str | None
-    received: RequestReceived
 
 
 class Desk:
@@ -149,7 +147,7 @@ class Desk:
         return self._request_count
 
     def admit(self, understood: Understood, connection: int) -> Admitted:
-        """Number a request and take its step; ``record`` is still to be called."""
+        """Number a request, take its step and record both, all at one moment: the journal's order is the numbers'."""
         number = self.next_number()
         now = self.journal.now()
         request = understood.request
@@ -177,21 +175,17 @@ class Desk:
             side=understood.side,
             dialect=understood.dialect.name if understood.claimed else None,
         )
-        return Admitted(number, understood.dialect.request_id(number), understood, played, lane, received)
-
-    def record(self, admitted: Admitted) -> None:
-        """Put the request into the journal, and what the step expected of it in vain."""
-        self.journal.append(admitted.received)
-        played = admitted.played
+        self.journal.append(received)
         if isinstance(played, Played) and played.mismatches:
             self.journal.append(
                 RequestMismatch(
                     at_seconds=self.journal.now(),
-                    request=admitted.number,
+                    request=number,
                     step=played.step,
                     differences=tuple(str(mismatch) for mismatch in played.mismatches),
                 )
             )
+        return Admitted(number, understood.dialect.request_id(number), understood, played, lane)
 
     def served(self, admitted: Admitted, message_id: str = "") -> Served:
         """Return what a reply to this request is served to."""

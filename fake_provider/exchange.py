@@ -71,8 +71,8 @@ class Peer(Protocol):
     def write(self, data: bytes) -> None:
         """Hand bytes over for sending."""
 
-    def close(self) -> None:
-        """Send what was handed over, then a FIN."""
+    def cut(self) -> None:
+        """Send a FIN after what the peer's kernel has acknowledged, with nothing that says that the stream is over."""
 
     def reset(self) -> None:
         """Send a RST."""
@@ -126,7 +126,6 @@ class Exchange:
 
     async def run(self) -> bool:
         """Answer the request, and return whether the connection can be used again."""
-        self._desk.record(self._admitted)
         try:
             await self._answer()
         finally:
@@ -365,7 +364,7 @@ class Exchange:
         match action:
             case Close():
                 self._framing.keep_alive = False
-                self._peer.close()
+                self._peer.cut()
                 return False
             case Reset():
                 self._framing.keep_alive = False

@@ -6,9 +6,11 @@ Only an undisturbed reply is precoded. It holds bytes and counts; it never sends
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-REPLIES_MAX = 512
+KEYS_MAX = 4096
+TOTAL_BYTES_MAX = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,6 @@ class Precoded:
     Attributes:
         lane: The lane that gives it.
         step: The label of the step that gives it.
-        moves: What ``Playback.moves`` was; once it is another number the lane may give another reply.
         status: HTTP status code.
         writes: What is handed to the kernel together, each as its parts and gaps: everything at once, or event by
             event. None at all where the reply cannot be precoded.
@@ -30,7 +31,6 @@ class Precoded:
 
     lane: str
     step: str
-    moves: int
     status: int
     writes: tuple[tuple[bytes, ...], ...]
     message_digits: int
@@ -48,31 +48,76 @@ class Precoded:
         ]
 
 
+class SteadyKey(NamedTuple):
+    """Everything that a steady reply's bytes depend on but its identifiers.
+
+    Attributes:
+        moves: What ``Playback.moves`` was; once it is another number the lane may give another reply.
+        lane: The lane that gives it.
+        dialect: Its dialect.
+        model: The model asked for.
+        stream: Whether a stream was asked for.
+        input_tokens: The request's size.
+        chunked: Whether the client understands a chunked body.
+        repeated: What the reply repeats of the request beside these.
+    """
+
+    moves: int
+    lane: str
+    dialect: str
+    model: str
+    stream: bool
+    input_tokens: int
+    chunked: bool
+    repeated: Hashable
+
+
 class SteadyReplies:
     """Precoded replies by everything that their bytes depend on but identifiers; bounded, and forgotten all at once.
 
     A reply is encoded when its key comes for the second time: most never come again.
+
+    Args:
+        total_bytes_max: How many bytes of replies are held at most; a reply that alone is over a quarter of it is none.
     """
 
-    def __init__(self) -> None:
-        self._replies: dict[Hashable, Precoded | None] = {}
+    def __init__(self, total_bytes_max: int = TOTAL_BYTES_MAX) -> None:
+        self._total_bytes_max = total_bytes_max
+        self._bytes = 0
+        self._replies: dict[SteadyKey, Precoded | None] = {}
 
-    def find(self, key: Hashable) -> Precoded | None:
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes of replies are held."""
+        return self._bytes
+
+    def find(self, key: SteadyKey) -> Precoded | None:
         """Return the reply, or nothing where it is not encoded."""
         return self._replies.get(key)
 
-    def is_due(self, key: Hashable) -> bool:
+    def is_due(self, key: SteadyKey) -> bool:
         """Note that a reply was given, and return whether it is time to encode it."""
         if key in self._replies:
-            return True
-        if len(self._replies) >= REPLIES_MAX:
-            self._replies.clear()
+            return self._replies[key] is None
+        if len(self._replies) >= KEYS_MAX:
+            self._forget()
         self._replies[key] = None
         return False
 
-    def keep(self, key: Hashable, precoded: Precoded) -> None:
-        """Remember an encoded reply."""
+    def keep(self, key: SteadyKey, precoded: Precoded) -> Precoded:
+        """Remember an encoded reply, and return it; without its bytes where they are too many."""
+        if precoded.size_bytes > self._total_bytes_max // 4:
+            precoded = replace(precoded, writes=())
+        size_bytes = precoded.size_bytes if precoded.writes else 0
+        if self._bytes + size_bytes > self._total_bytes_max:
+            self._forget()
+        self._bytes += size_bytes
         self._replies[key] = precoded
+        return precoded
+
+    def _forget(self) -> None:
+        self._replies.clear()
+        self._bytes = 0
 
 
 MESSAGE = bytes(bytearray(b"message"))

@@ -7,16 +7,17 @@ is given.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fake_provider.desk import Admitted, Desk, Understood
 from fake_provider.exchange import drafted
 from fake_provider.journal import ReplyEnded, ReplyStarted, RequestReceived
 from fake_provider.playback import Played
-from fake_provider.precoded import Precoded, parted
+from fake_provider.precoded import Precoded, SteadyKey, parted
 from fake_provider.requests import ModelRequest
 from fake_provider.wire import Draft, Framing
 
@@ -38,9 +39,10 @@ def steady_writes(desk: Desk, understood: Understood, connection: int) -> Sequen
     request, moves = understood.request, desk.playback.moves
     if request is None or understood.problems or desk.holds:
         return None
-    precoded = understood.precoded
-    if precoded is None or precoded.moves != moves:
-        precoded = understood.precoded = _found(desk, understood, request)
+    key = understood.steady_key
+    if key is None or key.moves != moves:
+        key = understood.steady_key = _key(desk, understood, request)
+    precoded = None if key is None else desk.steady_replies.find(key)
     if precoded is None or not precoded.writes:
         return None
     number, now, dialect = desk.next_number(), desk.journal.now(), understood.dialect
@@ -83,30 +85,25 @@ def remember(desk: Desk, admitted: Admitted) -> None:
     request = understood.request
     if request is None or not isinstance(played, Played) or not played.steady or not understood.parsed.keep_alive:
         return
-    key = _key(desk, understood, request, played.lane)
-    if desk.steady_replies.is_due(key):
+    key = _key(desk, understood, request)
+    if key is not None and desk.steady_replies.is_due(key):
         desk.steady_replies.keep(key, _precoded(desk, admitted, played))
 
 
-def _found(desk: Desk, understood: Understood, request: ModelRequest) -> Precoded | None:
+def _key(desk: Desk, understood: Understood, request: ModelRequest) -> SteadyKey | None:
     lane = desk.script.lane_for(request)
     if lane is None or not understood.parsed.keep_alive:
         return None
-    return desk.steady_replies.find(_key(desk, understood, request, lane.name))
-
-
-def _key(desk: Desk, understood: Understood, request: ModelRequest, lane: str) -> Hashable:
-    """Return everything that a steady reply's bytes depend on, but its identifiers."""
     repeated = understood.dialect.repeated(request)
-    return (
-        lane,
-        desk.playback.moves,
-        understood.dialect.name,
-        request.model,
-        request.stream,
-        request.estimated_tokens,
-        understood.parsed.chunked,
-        understood.parsed.received.body if repeated is None else repeated,
+    return SteadyKey(
+        moves=desk.playback.moves,
+        lane=lane.name,
+        dialect=understood.dialect.name,
+        model=request.model,
+        stream=request.stream,
+        input_tokens=request.estimated_tokens,
+        chunked=understood.parsed.chunked,
+        repeated=hashlib.sha256(understood.parsed.received.body).digest() if repeated is None else repeated,
     )
 
 
@@ -122,7 +119,6 @@ def _precoded(desk: Desk, admitted: Admitted, played: Played) -> Precoded:
     precoded = Precoded(
         lane=played.lane,
         step=played.step,
-        moves=desk.playback.moves,
         status=draft.status,
         writes=tuple(parted(write, _last_digits(message_mark), _last_digits(request_mark)) for write in writes),
         message_digits=len(_last_digits(message_mark)),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fake_provider.inbound import Parsed, RequestReader
 from fake_provider.journal import Journal, ReplyEnded, ReplyStarted, RequestReceived
+from fake_provider.precoded import Precoded, SteadyKey, SteadyReplies
 from fake_provider.recall import Recall
 from fake_provider.server import Provider
 from tests.fake_provider.property_settings import QUICK
@@ -194,3 +195,33 @@ async def test_a_journal_that_keeps_little_stays_little() -> None:
     assert len(provider.journal.entries) == 10
     assert provider.journal.dropped == 1 + 3 * 50 + 1 - 10
     assert provider.journal.since(provider.journal.dropped + 8) == provider.journal.entries[8:]
+
+
+def test_steady_replies_are_bounded_by_bytes_and_a_large_one_is_none() -> None:
+    replies = SteadyReplies(total_bytes_max=1_000)
+    for number in range(40):
+        key = SteadyKey(0, "main", "d", f"model {number}", False, 1, True, ())
+        assert [replies.is_due(key), replies.is_due(key)] == [False, True]
+        kept = replies.keep(key, Precoded("main", "say", 200, ((b"x",),), 3, 3, {}, size_bytes=10 * number))
+        assert bool(kept.writes) is (number <= 25)
+        assert replies.size_bytes <= 1_000
+
+
+async def test_the_journal_is_in_the_order_of_the_numbers_whatever_way_a_reply_takes() -> None:
+    lanes = "{long: {match: {model: long}, steps: [{say: x, times: 1000}]}, main: [{say: y, forever: true}]}"
+    slow, fast = post({**HELLO, "model": "long"}), post(HELLO)
+    async with serving(lanes) as provider, connected(provider) as one, connected(provider) as other:
+        for _ in range(3):
+            for connection, request in ((one, slow), (other, fast)):
+                await connection.send(request)
+                await one_reply(connection)
+        for _ in range(20):
+            one.writer.write(slow)
+            other.writer.write(fast)
+            await one_reply(one)
+            await one_reply(other)
+        entries = provider.journal.entries
+    assert provider.answered_at_once > 10
+    numbers = [entry.request for entry in entries if isinstance(entry, RequestReceived)]
+    assert numbers == sorted(numbers)
+    assert [entry.at_seconds for entry in entries] == sorted(entry.at_seconds for entry in entries)
