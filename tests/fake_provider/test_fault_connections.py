@@ -198,7 +198,7 @@ class GonePeer:
     def write(self, data: bytes) -> None:
         self.written += data
 
-    def close(self) -> None:
+    def cut(self) -> None:
         self.written += b"FIN"
 
     def reset(self) -> None:
