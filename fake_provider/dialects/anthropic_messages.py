@@ -154,7 +154,7 @@ class AnthropicMessages:
                 Message(message["role"], tuple(_request_block(block) for block in blocks_of(message["content"])))
                 for message in body["messages"]
             ),
-            tools=tuple(tool["name"] for tool in body.get("tools", ())),
+            tools=tuple(tool["name"] for tool in body.get("tools", ()) if "name" in tool),
             estimated_tokens=estimated_tokens(body),
             body=body,
         )

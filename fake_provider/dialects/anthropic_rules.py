@@ -7,6 +7,7 @@ By analogy: ``block-roles``, ``tool-choice-offered`` without tools, and the plac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ from fake_provider.dialects.anthropic_shapes import (
     Judged,
     Rule,
     blocks_of,
+    is_custom,
     judge,
     messages_of,
 )
@@ -38,6 +40,8 @@ __all__ = [
 ]
 
 CACHE_CONTROLS_MAX = 4
+TOOL_USE_ID_PATTERN = "^[a-zA-Z0-9_-]+$"
+_TOOL_USE_ID = re.compile(TOOL_USE_ID_PATTERN)
 
 
 def estimated_tokens(body: Body) -> int:
@@ -99,6 +103,13 @@ def _empty_text(judged: Judged) -> list[str]:
     return found
 
 
+def _empty_system_text(judged: Judged) -> list[str]:
+    system = judged.body.get("system")
+    blocks = system if isinstance(system, list) else []
+    empty = any(isinstance(block, Mapping) and block.get("text") == "" for block in blocks)
+    return ["system: text content blocks must be non-empty"] if empty else []
+
+
 def _block_roles(judged: Judged) -> list[str]:
     owners = {
         "tool_use": "assistant",
@@ -154,6 +165,14 @@ def _tool_result_asked(judged: Judged) -> list[str]:
     return found
 
 
+def _tool_use_ids(judged: Judged) -> list[str]:
+    return [
+        f"messages.{index}.content.{position}.tool_use.id: String should match pattern '{TOOL_USE_ID_PATTERN}'"
+        for index, position, block in _blocks(judged, "assistant", "tool_use")
+        if not _TOOL_USE_ID.fullmatch(block["id"])
+    ]
+
+
 def _tool_use_ids_unique(judged: Judged) -> list[str]:
     seen: set[str] = set()
     found = []
@@ -199,7 +218,7 @@ def _tool_names(judged: Judged) -> list[str]:
     found = [
         f"tools.{index}.custom.name: {wording}"
         for index, tool in enumerate(judged.body.get("tools") or [])
-        if not TOOL_NAME.fullmatch(tool["name"])
+        if "name" in tool and not TOOL_NAME.fullmatch(tool["name"])
     ]
     found += [
         f"messages.{index}.content.{position}.tool_use.name: {wording}"
@@ -210,14 +229,14 @@ def _tool_names(judged: Judged) -> list[str]:
 
 
 def _tool_names_unique(judged: Judged) -> list[str]:
-    names = [tool["name"] for tool in judged.body.get("tools") or []]
+    names = [tool["name"] for tool in judged.body.get("tools") or [] if "name" in tool]
     return ["tools: Tool names must be unique."] if len(names) != len(set(names)) else []
 
 
 def _tool_input_schemas(judged: Judged) -> list[str]:
     found = []
     for index, tool in enumerate(judged.body.get("tools") or []):
-        if tool.get("type", "custom") != "custom":
+        if not is_custom(tool):
             continue
         where = f"tools.{index}.custom.input_schema"
         schema = tool.get("input_schema")
@@ -239,7 +258,8 @@ def _tool_choice_offered(judged: Judged) -> list[str]:
     tools = judged.body.get("tools") or []
     if not tools:
         return ["tool_choice: tool_choice may only be specified while providing tools."]
-    if choice["type"] == "tool" and choice["name"] not in [tool["name"] for tool in tools]:
+    # What a toolset without a name offers is known to the service alone.
+    if choice["type"] == "tool" and all("name" in tool and tool["name"] != choice["name"] for tool in tools):
         return [f"Tool '{choice['name']}' not found in provided tools"]
     return []
 
@@ -277,10 +297,12 @@ CONVERSATION_RULES: Mapping[str, Rule] = {
     "first-role": _first_role,
     "empty-content": _empty_content,
     "empty-text": _empty_text,
+    "empty-system-text": _empty_system_text,
     "block-roles": _block_roles,
     "tool-results-first": _tool_results_first,
     "tool-use-answered": _tool_use_answered,
     "tool-result-asked": _tool_result_asked,
+    "tool-use-ids": _tool_use_ids,
     "tool-use-ids-unique": _tool_use_ids_unique,
     "tool-result-once": _tool_result_once,
     "tool-names": _tool_names,

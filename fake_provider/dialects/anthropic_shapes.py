@@ -58,6 +58,11 @@ def messages_of(judged: Judged) -> list[Any]:
     return messages if isinstance(messages, list) else []
 
 
+def is_custom(tool: Mapping[str, Any]) -> bool:
+    """Whether a tool is the client's own; the service's are known by their type, and its toolsets have no name."""
+    return tool.get("type") in (None, "custom")
+
+
 _STRING = "Input should be a valid string"
 _DICTIONARY = "Input should be a valid dictionary"
 _LIST = "Input should be a valid list"
@@ -102,6 +107,9 @@ _OTHER_FIELDS = frozenset(
     }
 )
 
+_MESSAGE_FIELDS = frozenset({"content", "role"})
+_SYSTEM_MESSAGE_FIELDS = _MESSAGE_FIELDS | {"clear_at", "output_config"}
+
 _BLOCK_FIELDS: Mapping[str, Mapping[str, tuple[type, str]]] = {
     "text": {"text": (str, _STRING)},
     "thinking": {"thinking": (str, _STRING), "signature": (str, _STRING)},
@@ -142,11 +150,23 @@ def _extra_fields(judged: Judged) -> list[str]:
     return [f"{key}: Extra inputs are not permitted" for key in judged.body if key not in known]
 
 
-def _max_tokens_positive(judged: Judged) -> list[str]:
+def _max_tokens_range(judged: Judged) -> list[str]:
     value = judged.body.get("max_tokens")
-    if _is_a(value, int) and value < 1:  # type: ignore[operator]
-        return ["max_tokens: Input should be greater than or equal to 1"]
+    # Nothing to generate is a request too: it fills the prompt cache.
+    if _is_a(value, int) and value < 0:  # type: ignore[operator]
+        return ["max_tokens: Input should be greater than or equal to 0"]
     return []
+
+
+def _temperature_range(judged: Judged) -> list[str]:
+    value = judged.body.get("temperature")
+    if value is None:
+        return []
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return ["temperature: Input should be a valid number"]
+    if value < 0:
+        return ["temperature: Input should be greater than or equal to 0"]
+    return ["temperature: Input should be less than or equal to 1"] if value > 1 else []
 
 
 def _message_shape(judged: Judged) -> list[str]:
@@ -159,6 +179,16 @@ def _message_shape(judged: Judged) -> list[str]:
         if "content" in message and not isinstance(message["content"], str | list):
             found.append(f"messages.{index}.content: {_LIST}")
     return found
+
+
+def _message_extras(judged: Judged) -> list[str]:
+    return [
+        f"messages.{index}.{key}: Extra inputs are not permitted"
+        for index, message in enumerate(messages_of(judged))
+        if isinstance(message, Mapping)
+        for key in message
+        if key not in (_SYSTEM_MESSAGE_FIELDS if message.get("role") == "system" else _MESSAGE_FIELDS)
+    ]
 
 
 def _roles(judged: Judged) -> list[str]:
@@ -209,8 +239,10 @@ def _tool_shape(judged: Judged) -> list[str]:
     for index, tool in enumerate(tools if isinstance(tools, list) else []):
         if not isinstance(tool, Mapping):
             found.append(f"tools.{index}: {_DICTIONARY}")
-        elif not isinstance(tool.get("name"), str):
+        elif is_custom(tool) and "name" not in tool:
             found.append(f"tools.{index}.custom.name: Field required")
+        elif not isinstance(tool.get("name", ""), str):
+            found.append(f"tools.{index}.{'custom' if is_custom(tool) else tool['type']}.name: {_STRING}")
     return found
 
 
@@ -269,8 +301,10 @@ SHAPE_RULES: Mapping[str, Rule] = {
     "required-fields": _required_fields,
     "field-types": _field_types,
     "extra-fields": _extra_fields,
-    "max-tokens-positive": _max_tokens_positive,
+    "max-tokens-range": _max_tokens_range,
+    "temperature-range": _temperature_range,
     "message-shape": _message_shape,
+    "message-extras": _message_extras,
     "roles": _roles,
     "block-shape": _block_shape,
     "block-extras": _block_extras,

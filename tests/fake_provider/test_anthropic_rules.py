@@ -69,6 +69,13 @@ def enabled(**fields: Any) -> dict[str, Any]:
     return {"max_tokens": 2000, "thinking": {"type": "enabled", "budget_tokens": 1024}, **fields}
 
 
+TOOLSETS = [
+    {"type": "mcp_toolset", "mcp_server_name": "files"},
+    {"type": "browser_toolset_20260801"},
+    {"type": "computer_toolset_20260801"},
+]
+"""Tools of the service that have no name."""
+
 CACHED: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
 
 
@@ -128,10 +135,40 @@ CASES: list[tuple[str, Any, str, Any]] = [
     ("field-types", request(system=7), "system: Input should be a valid list", request(system=[text()])),
     ("field-types", {**request(), "messages": {}}, "messages: Input should be a valid list", request()),
     (
-        "max-tokens-positive",
+        "max-tokens-range",
+        request(max_tokens=-1),
+        "max_tokens: Input should be greater than or equal to 0",
         request(max_tokens=0),
-        "max_tokens: Input should be greater than or equal to 1",
-        request(max_tokens=1),
+    ),
+    (
+        "temperature-range",
+        request(temperature="hot"),
+        "temperature: Input should be a valid number",
+        request(temperature=0),
+    ),
+    (
+        "temperature-range",
+        request(temperature=-0.1),
+        "temperature: Input should be greater than or equal to 0",
+        request(temperature=0.5),
+    ),
+    (
+        "temperature-range",
+        request(temperature=1.1),
+        "temperature: Input should be less than or equal to 1",
+        request(temperature=1.0),
+    ),
+    (
+        "message-extras",
+        request({"role": "user", "content": "x", "name": "y"}),
+        "messages.0.name: Extra inputs are not permitted",
+        request({"role": "user", "content": "x"}, {"role": "system", "content": "y", "clear_at": "never"}),
+    ),
+    (
+        "empty-system-text",
+        request(system=[text("")]),
+        "system: text content blocks must be non-empty",
+        request(system=[text()]),
     ),
     ("message-shape", request("hi"), "messages.0: Input should be a valid dictionary", request(user(text("hi")))),
     ("message-shape", request({"content": "hi"}), "messages.0.role: Field required", request(user(text("hi")))),
@@ -165,6 +202,25 @@ CASES: list[tuple[str, Any, str, Any]] = [
     ),
     ("tool-shape", request(tools=["deploy"]), "tools.0: Input should be a valid dictionary", request(tools=[])),
     ("tool-shape", request(tools=[{}]), "tools.0.custom.name: Field required", request(tools=[tool()])),
+    ("tool-shape", request(tools=[{"type": "custom"}]), "tools.0.custom.name: Field required", request(tools=TOOLSETS)),
+    (
+        "tool-shape",
+        request(tools=[{"type": "bash_20250124", "name": 7}]),
+        "tools.0.bash_20250124.name: Input should be a valid string",
+        request(tools=[{"type": "bash_20250124", "name": "bash"}]),
+    ),
+    (
+        "tool-choice-offered",
+        request(tools=[tool()], tool_choice={"type": "tool", "name": "search"}),
+        "Tool 'search' not found in provided tools",
+        request(tools=[tool(), *TOOLSETS], tool_choice={"type": "tool", "name": "search"}),
+    ),
+    (
+        "tool-use-ids",
+        request(user(text()), assistant(use("call:1")), user(result("call:1"))),
+        "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+        request(user(text()), assistant(use("call_1-a")), user(result("call_1-a"))),
+    ),
     (
         "at-least-one-message",
         {**request(), "messages": []},
@@ -558,6 +614,12 @@ def test_a_rule_refuses_its_case_and_accepts_the_twin(rule: str, refused: Any, m
 
 def test_every_rule_has_a_case() -> None:
     assert {case[0] for case in CASES} == {"json", *SHAPE_RULES, *CONVERSATION_RULES}
+
+
+@pytest.mark.parametrize("name", sorted(DIALECTS))
+def test_the_ids_of_every_dialect_may_stand_in_a_call(name: str) -> None:
+    made = DIALECTS[name].call_id(3, 41)
+    assert judged(request(user(text()), assistant(use(made)), user(result(made)))) == []
 
 
 def test_interleaved_thinking_may_exceed_the_output() -> None:
