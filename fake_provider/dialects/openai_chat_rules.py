@@ -143,7 +143,10 @@ def _content(judged: Judged) -> list[Finding]:
         content = message.get("content")
         if content is None:
             excused = message.get("role") == "assistant" and (
-                message.get("tool_calls") or message.get("function_call") or message.get("refusal") is not None
+                message.get("tool_calls")
+                or message.get("function_call")
+                or message.get("audio")
+                or message.get("refusal") is not None
             )
             if "content" not in message and message.get("role") not in ("assistant", "function"):
                 found.append(missing(place))

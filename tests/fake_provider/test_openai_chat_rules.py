@@ -543,3 +543,8 @@ VALUES = st.recursive(
 def test_any_request_is_decoded_or_refused(fields: dict[str, Any], messages: Any) -> None:
     judged({"model": "m", **fields, "messages": messages})
     judged({"model": "m", "messages": [messages]})
+
+
+def test_a_spoken_answer_needs_no_text() -> None:
+    spoken = {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}
+    assert judged(request(user(), spoken, user())) == []
