@@ -282,6 +282,8 @@ def _tool_found(place: str, tool: Mapping[str, Any]) -> list[Finding]:
     kind = tool.get("type")
     if kind is None:
         return [missing(f"{place}.type")]
+    if not isinstance(kind, str):
+        return [wrong_type(f"{place}.type", "a string", kind)]
     if kind not in (*CALL_TYPES, "namespace"):
         return []
     name = tool.get("name")

@@ -320,6 +320,14 @@ CASES: list[tuple[str, Any, str, str | None, str | None, Any]] = [
     ),
     (
         "tools-shape",
+        request(tools=[{"type": [], "name": "deploy"}]),
+        "Invalid type for 'tools[0].type': expected a string, but got an array instead.",
+        "tools[0].type",
+        TYPE,
+        request(tools=[FUNCTION]),
+    ),
+    (
+        "tools-shape",
         request(tools=[{"type": "function", "function": {"name": "deploy"}}]),
         "Missing required parameter: 'tools[0].name'.",
         "tools[0].name",
