@@ -10,7 +10,7 @@ from enum import Enum
 
 import h11
 
-from fake_provider.requests import Received
+from fake_provider.requests import Received, asks_to_close
 
 BODY_BYTES_MAX = 64 * 1024 * 1024
 """The largest body accepted, in bytes."""
@@ -148,7 +148,9 @@ class RequestReader:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
         received = Received(request.method.decode("latin-1"), path, query, headers, bytes(self._body))
         recent = request.http_version >= b"1.1"
-        closing = any(name == b"connection" and _asks_to_close(value) for name, value in request.headers)
+        closing = any(
+            name == b"connection" and asks_to_close(value.decode("latin-1")) for name, value in request.headers
+        )
         rest, ended = self._parser.trailing_data
         self._pending_bytes = len(rest)
         rest = rest.lstrip(_EMPTY_LINES)
@@ -174,10 +176,6 @@ _HEAD_TOO_LARGE = Garbage(f"the head, or a line in a chunked body, is over {HEAD
 
 def _too_large(body_bytes_max: int) -> Garbage:
     return Garbage(f"the body is over {body_bytes_max} bytes", 413)
-
-
-def _asks_to_close(connection: bytes) -> bool:
-    return b"close" in [option.strip().lower() for option in connection.split(b",")]
 
 
 def _origin_form(target: str) -> str:

@@ -14,6 +14,7 @@ from fake_provider.dialects import DIALECTS, Dialect, Served
 from fake_provider.document import DocumentError, Node, Place, listed, nearest
 from fake_provider.expectations import RequestExpectation
 from fake_provider.faults import Fault, ReplyFault, read_fault
+from fake_provider.faults.error_event import ErrorEventFault
 from fake_provider.policies import POLICIES, Policy
 from fake_provider.renaming import Rename, renamed_call
 from fake_provider.replies import ERROR_WORDS, ErrorReply, Reply, ToolUse
@@ -401,7 +402,7 @@ EMPTY_REPLY = Reply((), "end_turn")
 
 def _read_step(node: Node, fields: Mapping[str, Node], spoken: Spoken, level: int) -> Step:
     kind = next((key for key in _KIND_KEYS if key in fields), None)
-    fault, fault_place = _read_what_happens(fields)
+    fault, fault_place = _read_what_happens(fields, spoken)
     inner: tuple[Entry, ...] = ()
     if kind is None:
         if fault is None:
@@ -428,7 +429,7 @@ def _read_step(node: Node, fields: Mapping[str, Node], spoken: Spoken, level: in
     return step
 
 
-def _read_what_happens(fields: Mapping[str, Node]) -> tuple[Fault | None, Place | None]:
+def _read_what_happens(fields: Mapping[str, Node], spoken: Spoken) -> tuple[Fault | None, Place | None]:
     given = [key for key in ("fault", *FAULT_SHORTHANDS) if key in fields]
     if not given:
         return None, None
@@ -437,7 +438,14 @@ def _read_what_happens(fields: Mapping[str, Node]) -> tuple[Fault | None, Place 
     [key] = given
     child = fields[key]
     node = child if key == "fault" else Node({key: child.value}, child.place, child.path.rpartition(".")[0])
-    return read_fault(node), child.place
+    fault = read_fault(node)
+    if isinstance(fault, ErrorEventFault) and fault.error_type is not None:
+        known = dict.fromkeys(word for name in spoken.names for word in DIALECTS[name].error_types)
+        if fault.error_type not in known:
+            raise DocumentError(
+                child.place, f"unknown error type '{fault.error_type}'{nearest(fault.error_type, known)}"
+            )
+    return fault, child.place
 
 
 def _read_hold(node: Node) -> HoldStep:

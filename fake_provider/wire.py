@@ -236,6 +236,10 @@ class PlainReply:
     body: bytes
 
 
+BODILESS_STATUSES = (204, 304)
+"""Replies that end with their headers, whatever those say (RFC 9112, section 6.3)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A reply as it would leave undisturbed: what a wire fault rewrites into actions.
@@ -257,6 +261,11 @@ class Draft:
     transfer: Transfer
     chunks: bool = True
     request: Received | None = None
+
+    @property
+    def has_body(self) -> bool:
+        """Whether a reply of this status can have a body at all."""
+        return self.status not in BODILESS_STATUSES
 
     @property
     def body_bytes(self) -> int:
@@ -352,7 +361,7 @@ class Framing:
         return chunk(payload) if self._chunked else payload
 
     def _head(self, send: SendHead) -> bytes:
-        bodiless = send.status in (204, 304)
+        bodiless = send.status in BODILESS_STATUSES
         self._chunked = send.transfer == "chunked" and not bodiless
         self._with_body = self._with_body and not bodiless
         self.keep_alive = self.keep_alive and not send.close and send.transfer != "until_close"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
 from fake_provider.faults.point import NOTHING, Point
+from fake_provider.faults.rewriting import head_bytes
 from fake_provider.wire import Action, Draft, Drip, Fired, Send, SendEnd, SendHead
 
 if TYPE_CHECKING:
@@ -37,15 +38,30 @@ class DribbleFault:
         return cls(
             Point.read_optional(fields) or _EVERYTHING,
             fields["bytes"].integer(minimum=1) if "bytes" in fields else 1,
-            fields["seconds"].number(minimum=0) if "seconds" in fields else 0.05,
+            fields["seconds"].number(minimum=0.001) if "seconds" in fields else 0.05,
         )
 
     def unreachable(self, draft: Draft) -> str | None:
         """Return why the place does not exist or has nothing behind it, or nothing if it has."""
         reason = self.point.unreachable(draft)
-        if reason is None and not self.point.actions_after(draft):
+        if reason is not None:
+            return reason
+        rest = self.point.actions_after(draft)
+        if not rest:
             return f"nothing is left of the reply {self.point}, so nothing can come in pieces"
-        return reason
+        known = all(frame.fixed for frame in draft.frames)
+        if known and not any(self._splits(action, draft) for action in rest):
+            return f"nothing that is left of the reply {self.point} has more than {self.bytes_each} bytes in one piece"
+        return None
+
+    def _splits(self, action: Action, draft: Draft) -> bool:
+        match action:
+            case SendHead():
+                return head_bytes(draft) > self.bytes_each
+            case Send(payload=payload):
+                return len(payload) > self.bytes_each
+            case _:
+                return False
 
     def strike(self, draft: Draft, dialect: Dialect) -> tuple[Action, ...]:
         """Send up to the place, then the rest in pieces."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
-from fake_provider.faults.rewriting import struck_at_end
+from fake_provider.faults.rewriting import struck_at_end, without_body
 from fake_provider.wire import Action, Draft
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ class EmptyBodyFault:
         return cls()
 
     def unreachable(self, draft: Draft) -> str | None:
-        """Return that the body is empty as it is, or nothing if it is not."""
-        return None if draft.body_bytes else "the body of this reply is empty as it is"
+        """Return that there is no body or that it is empty as it is, or nothing if it is not."""
+        return without_body(draft) or (None if draft.body_bytes else "the body of this reply is empty as it is")
 
     def strike(self, draft: Draft, dialect: Dialect) -> tuple[Action, ...]:
         """Send the head, then end."""

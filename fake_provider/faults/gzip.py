@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
-from fake_provider.faults.rewriting import struck_at_end, with_header
+from fake_provider.faults.rewriting import struck_at_end, with_header, without_body
+from fake_provider.requests import asks_for_gzip
 from fake_provider.wire import Action, Draft, Frame
 
 if TYPE_CHECKING:
@@ -50,8 +51,10 @@ class GzipFault:
 
     def unreachable(self, draft: Draft) -> str | None:
         """Return that the client asked otherwise, or that there is too little to damage, or nothing if there is."""
+        if not draft.has_body:
+            return without_body(draft)
         if draft.request is not None and self.how in ("fine", "unasked"):
-            asked = "gzip" in draft.request.headers.get("accept-encoding", "")
+            asked = asks_for_gzip(draft.request.headers.get("accept-encoding", ""))
             if asked is not (self.how == "fine"):
                 return f"the client {'asked' if asked else 'did not ask'} for gzip"
         if len(_pieces(draft)) < 2 and self.how in ("truncated", "corrupt"):

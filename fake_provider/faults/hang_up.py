@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
+from fake_provider.requests import asks_to_close
 from fake_provider.wire import Action, Close, Draft, Fired, Pause, Reset
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class HangUpFault:
 
     def unreachable(self, draft: Draft) -> str | None:
         """Return that the client asked for this end, or nothing if it did not."""
-        if not draft.chunks or (draft.request is not None and "close" in draft.request.headers.get("connection", "")):
+        connection = "" if draft.request is None else draft.request.headers.get("connection", "")
+        if not draft.chunks or asks_to_close(connection):
             return "the client does not keep the connection, so its end after the reply is the rule"
         return None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
-from fake_provider.faults.rewriting import struck_at_end, with_body, with_header
+from fake_provider.faults.rewriting import struck_at_end, with_body, with_header, without_body
 from fake_provider.wire import Action, Draft
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ class HtmlBodyFault:
         return cls(fields["page"].text() if "page" in fields else PAGE)
 
     def unreachable(self, draft: Draft) -> str | None:
-        """Return nothing: every reply can be replaced."""
-        return None
+        """Return that there is no body to be replaced, or nothing if there is."""
+        return without_body(draft)
 
     def strike(self, draft: Draft, dialect: Dialect) -> tuple[Action, ...]:
         """Send the page."""

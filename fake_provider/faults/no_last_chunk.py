@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
+from fake_provider.faults.rewriting import without_body
 from fake_provider.wire import Action, Close, Draft, Fired
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ class NoLastChunkFault:
         return cls()
 
     def unreachable(self, draft: Draft) -> str | None:
-        """Return that the client has no chunks, or nothing if it has."""
+        """Return that there is no body or that the client has no chunks, or nothing if it has."""
+        if not draft.has_body:
+            return without_body(draft)
         return None if draft.chunks else "the client speaks HTTP/1.0, which has no chunks"
 
     def strike(self, draft: Draft, dialect: Dialect) -> tuple[Action, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from fake_provider.document import Node
+from fake_provider.faults.rewriting import without_body
 from fake_provider.wire import Action, Draft, Frame, Send, SendRaw
 
 POINT_KEYS = ("event", "nth", "byte", "inside")
@@ -95,7 +96,11 @@ class Point:
 
     def unreachable(self, draft: Draft) -> str | None:
         """Return why the place does not exist in this draft, or nothing if it does or cannot be judged yet."""
-        if self.event in (NOTHING, HEAD):
+        if self.event == NOTHING:
+            return None
+        if not draft.has_body:
+            return without_body(draft)
+        if self.event == HEAD:
             return None
         index = self.index_in(draft.frames)
         if index is None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fake_provider.wire import Action, Draft, Fired, Frame, Headers, PlainReply, Send
+from fake_provider.requests import asks_to_close
+from fake_provider.wire import Action, Draft, Fired, Frame, Framing, Headers, PlainReply, Send
 
 EVENT_STREAM = "text/event-stream"
 
@@ -27,6 +28,17 @@ def without_events(draft: Draft) -> str | None:
     if not dict(draft.headers).get("content-type", "").startswith(EVENT_STREAM):
         return "the reply streams the elements of one array, which are no events of their own"
     return None
+
+
+def without_body(draft: Draft) -> str | None:
+    """Return why a draft has no body that could be changed, or nothing if it has."""
+    return None if draft.has_body else f"a reply of status {draft.status} has no body"
+
+
+def head_bytes(draft: Draft) -> int:
+    """Return the size of the head; before there is a request, that of the head which also closes the connection."""
+    kept = draft.request is not None and draft.chunks and not asks_to_close(draft.request.headers.get("connection", ""))
+    return len(Framing(keep_alive=kept, with_body=True, chunked=False).encode(draft.head()))
 
 
 def with_body(draft: Draft, body: bytes, headers: Headers) -> Draft:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
+from fake_provider.faults.rewriting import head_bytes
 from fake_provider.wire import Action, Draft, Drip, Fired
 
 if TYPE_CHECKING:
@@ -30,11 +31,14 @@ class SlowHeadersFault:
         fields = node.fields("slow_headers", ("bytes", "seconds"))
         return cls(
             fields["bytes"].integer(minimum=1) if "bytes" in fields else 1,
-            fields["seconds"].number(minimum=0) if "seconds" in fields else 0.05,
+            fields["seconds"].number(minimum=0.001) if "seconds" in fields else 0.05,
         )
 
     def unreachable(self, draft: Draft) -> str | None:
-        """Return nothing: every reply has a head."""
+        """Return that the head is one piece anyway, or nothing if it is not."""
+        size = head_bytes(draft)
+        if self.bytes_each >= size:
+            return f"the headers are {size} bytes long, so {self.bytes_each} would be all of them"
         return None
 
     def strike(self, draft: Draft, dialect: Dialect) -> tuple[Action, ...]:

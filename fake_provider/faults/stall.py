@@ -35,18 +35,18 @@ class StallFault:
         """Read ``{event, nth: 1, byte, inside, seconds, ping_seconds}``.
 
         Raises:
-            DocumentError: Pings where they would stand inside an event or before the headers.
+            DocumentError: Pings where they would stand inside an event or before the headers, or too late for any.
         """
         fields = node.fields("stall", (*POINT_KEYS, "seconds", "ping_seconds"), ["event"])
         point = Point.read(fields)
         pings = fields.get("ping_seconds")
         if pings is not None and (point.event == NOTHING or point.byte is not None or point.inside is not None):
             raise pings.error(f"'ping_seconds' needs a place between two events, found {point}")
-        return cls(
-            point,
-            fields["seconds"].number(minimum=0) if "seconds" in fields else None,
-            pings.number(minimum=0.001) if pings is not None else None,
-        )
+        seconds = fields["seconds"].number(minimum=0.001) if "seconds" in fields else None
+        ping_seconds = pings.number(minimum=0.001) if pings is not None else None
+        if pings is not None and ping_seconds is not None and seconds is not None and ping_seconds >= seconds:
+            raise pings.error(f"no ping would come: the stall is over after {seconds:g} s")
+        return cls(point, seconds, ping_seconds)
 
     def unreachable(self, draft: Draft) -> str | None:
         """Return why the place does not exist, or nothing if it does."""

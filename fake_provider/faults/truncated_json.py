@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
-from fake_provider.faults.rewriting import struck_at_end, with_body
+from fake_provider.faults.rewriting import struck_at_end, with_body, without_body
 from fake_provider.wire import Action, Draft
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ class TruncatedJsonFault:
 
     def unreachable(self, draft: Draft) -> str | None:
         """Return that there is no whole body to be cut at this byte, or nothing if there is."""
+        if not draft.has_body:
+            return without_body(draft)
         if draft.streamed:
             return "the reply is streamed; 'early_end' ends one early"
         size = draft.body_bytes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
-from fake_provider.faults.rewriting import split_at
+from fake_provider.faults.rewriting import split_at, without_body
 from fake_provider.wire import Action, Close, Draft, Fired, Pause, Send, SendHead
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ class WrongContentLengthFault:
         return cls(fields["over"].integer(minimum=1), fields["wait"].flag() if "wait" in fields else False)
 
     def unreachable(self, draft: Draft) -> str | None:
-        """Return that the body is not so long, or nothing if it is."""
+        """Return that there is no body or that it is not so long, or nothing if it is."""
+        if not draft.has_body:
+            return without_body(draft)
         if draft.body_bytes + self.by < 0 and all(frame.fixed for frame in draft.frames):
             return f"the body is {draft.body_bytes} bytes long, so its length cannot be {-self.by} less"
         return None

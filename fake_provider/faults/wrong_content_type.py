@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
-from fake_provider.faults.rewriting import struck_at_end, with_header
+from fake_provider.faults.rewriting import struck_at_end, with_header, without_body
 from fake_provider.reply_words import check_header
 from fake_provider.wire import Action, Draft
 
@@ -42,7 +42,9 @@ class WrongContentTypeFault:
         return cls(content_type)
 
     def unreachable(self, draft: Draft) -> str | None:
-        """Return that the reply has this type anyway, or nothing if it has another."""
+        """Return that there is no body or that it has this type anyway, or nothing if it has another."""
+        if not draft.has_body:
+            return without_body(draft)
         if dict(draft.headers).get("content-type") == self.type:
             return f"'{self.type}' is the content type that this reply has"
         return None

@@ -9,18 +9,20 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fake_provider.dialects import DIALECTS
+from fake_provider.dialects import DIALECTS, Served
 from fake_provider.document import DocumentError, parse_document
 from fake_provider.faults import FAULTS, Fault, WireFault, read_fault
 from fake_provider.faults.cut import CutFault
 from fake_provider.faults.error_event import ErrorEventFault
 from fake_provider.faults.point import Point
 from fake_provider.faults.reset import ResetFault
-from fake_provider.faults.rewriting import split_at, with_header
+from fake_provider.faults.rewriting import head_bytes, split_at, with_header
 from fake_provider.faults.stall import StallFault
 from fake_provider.faults.tool_arguments import HOW, ToolArgumentsFault
-from fake_provider.replies import Reply, ToolUse
+from fake_provider.replies import Reply, Text, Thinking, ToolUse
+from fake_provider.requests import Received
 from fake_provider.wire import (
+    BODILESS_STATUSES,
     Action,
     Close,
     Draft,
@@ -30,6 +32,7 @@ from fake_provider.wire import (
     HoldHere,
     Numbering,
     Pause,
+    PlainReply,
     Reset,
     Send,
     SendEnd,
@@ -181,6 +184,10 @@ def test_a_fault_refuses_a_setting_it_has_not(kind: str) -> None:
     [
         ("early_end: {event: nothing}", "a reply that ends before its headers is none; write 'close'"),
         ("early_end: {event: e, inside: chunk_header}", "a body cannot end properly inside a chunk header"),
+        ("dribble: {seconds: 0}", "expected a number of at least 0.001, found 0"),
+        ("slow_headers: {seconds: 0}", "expected a number of at least 0.001, found 0"),
+        ("stall: {event: head, seconds: 0}", "expected a number of at least 0.001, found 0"),
+        ("stall: {event: head, seconds: 2, ping_seconds: 2}", "no ping would come: the stall is over after 2 s"),
         ("dribble: {nth: 2}", "'nth' says where in an event, and there is no 'event'"),
         ("dribble: {bytes: 0}", "expected a whole number of at least 1, found 0"),
         ("malformed_frame: {event: e, how: jsn}", "unknown damage 'jsn'; did you mean 'json'"),
@@ -226,6 +233,8 @@ UNREACHABLE = [
     ("reply: {blocks: [{thinking: Hm.}]}", "thinking_only: {}", "the reply is reasoning and nothing else as it is"),
     ("reply: {blocks: []}", "empty_message: {}", "the reply says nothing as it is"),
     ("call: deploy", "huge_reply: {}", "the reply has no event 'text'"),
+    ("say: x", "slow_headers: {bytes: 4096}", "so 4096 would be all of them"),
+    ("say: x", "error_event: {event: head, type: overload_error}", "did you mean 'overloaded_error'?"),
     ("status: {code: 500, body: ''}", "empty_body: {}", "the body of this reply is empty as it is"),
     ("status: 500", "usage: {}", "the step answers with an error"),
     ("status: 500", "duplicate_event: {event: body}", "the reply is not streamed, so it has no events"),
@@ -236,7 +245,7 @@ UNREACHABLE = [
 def test_a_fault_that_cannot_be_reached_is_refused_when_the_script_is_read(step: str, fault: str, reason: str) -> None:
     with pytest.raises(DocumentError) as raised:
         script(f"main: [{{{step}, fault: {{{fault}}}}}]")
-    assert "cannot be reached" in str(raised.value)
+    assert "cannot be reached" in str(raised.value) or "unknown error type" in str(raised.value)
     assert reason in str(raised.value)
 
 
@@ -324,3 +333,119 @@ def test_arguments_are_broken_in_the_one_way_that_is_named(how: str) -> None:
 def test_arguments_are_valid_by_accident_whatever_they_hold(arguments: dict[str, object], left: str) -> None:
     reply = Reply((ToolUse("run", arguments),), "tool_use")
     assert ToolArgumentsFault("valid_by_accident").reshape(reply).blocks == (ToolUse("run", arguments, None, left),)
+
+
+OF_THE_BODY = {
+    "cut": "event: body, byte: 1",
+    "dribble": "event: head",
+    "early_end": "event: head",
+    "empty_body": "",
+    "gzip": "how: not_gzip",
+    "html_body": "",
+    "http10": "event: body, byte: 1",
+    "huge_reply": "",
+    "malformed_frame": "event: body",
+    "no_last_chunk": "",
+    "reset": "event: head",
+    "stall": "event: head",
+    "truncated_json": "",
+    "wrong_content_length": "over: 1",
+    "wrong_content_type": "",
+}
+OF_EVENTS = {
+    "drop_event": "event: body",
+    "duplicate_event": "event: body",
+    "error_event": "event: body",
+    "no_terminal": "",
+    "reorder_events": "event: body",
+    "unknown_event": "event: body",
+}
+OF_THE_CONNECTION = {
+    "close": "",
+    "hang_up": "",
+    "informational": "",
+    "redirect": "",
+    "refuse_connections": "seconds: 1",
+    "slow_headers": "",
+}
+
+
+def wire_fault(kind: str, settings: str) -> WireFault:
+    fault = read_fault(parse_document(f"{kind}: {{{settings}}}", "f.yaml"))
+    assert isinstance(fault, WireFault)
+    return fault
+
+
+@pytest.mark.parametrize("status", BODILESS_STATUSES)
+@pytest.mark.parametrize("kind", sorted(kind for kind, fault in FAULTS.items() if hasattr(fault, "strike")))
+def test_no_fault_strikes_a_body_that_a_status_has_not(kind: str, status: int) -> None:
+    settings = {**OF_THE_BODY, **OF_EVENTS, **OF_THE_CONNECTION}[kind]
+    body = b'{"error":{"message":"down"}}'
+    reason = wire_fault(kind, settings).unreachable(Draft.of_plain(PlainReply(status, (), body)))
+    if kind in OF_THE_BODY:
+        assert reason == f"a reply of status {status} has no body"
+    else:
+        assert (reason is None) is (kind in OF_THE_CONNECTION)
+
+
+def answering(body: bytes, **headers: str) -> Draft:
+    request = Received("POST", "/v1/messages", "", headers, b"")
+    return replace(Draft.of_plain(PlainReply(200, (), body), request=request), frames=(Frame("body", body),))
+
+
+@pytest.mark.parametrize(
+    ("connection", "kept"),
+    [("", True), ("keep-alive", True), ("Close", False), ("te, CLOSE", False), ("x-close-notify", True)],
+)
+def test_an_end_that_was_asked_for_is_no_hang_up(connection: str, kept: bool) -> None:
+    assert (wire_fault("hang_up", "").unreachable(answering(b"{}", connection=connection)) is None) is kept
+
+
+@pytest.mark.parametrize(
+    ("accepted", "asked"),
+    [
+        ("gzip", True),
+        ("br, GZIP;q=0.5", True),
+        ("*", True),
+        ("", False),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000, *", False),
+        ("*;q=0", False),
+        ("not-gzip", False),
+    ],
+)
+def test_a_client_asks_for_gzip_as_http_says(accepted: str, asked: bool) -> None:
+    draft = answering(b"{}", **{"accept-encoding": accepted})
+    assert (wire_fault("gzip", "how: fine").unreachable(draft) is None) is asked
+    assert (wire_fault("gzip", "how: unasked").unreachable(draft) is None) is not asked
+
+
+def test_what_would_leave_in_one_piece_does_not_dribble() -> None:
+    draft = answering(b"0123456789")
+    assert wire_fault("dribble", "event: head, bytes: 9").unreachable(draft) is None
+    assert "more than 10 bytes" in (wire_fault("dribble", "event: head, bytes: 10").unreachable(draft) or "")
+    size = head_bytes(draft)
+    assert wire_fault("dribble", f"bytes: {size - 1}").unreachable(draft) is None
+    assert wire_fault("dribble", f"bytes: {size}").unreachable(draft) is not None
+    assert wire_fault("slow_headers", f"bytes: {size - 1}").unreachable(draft) is None
+    assert wire_fault("slow_headers", f"bytes: {size}").unreachable(draft) is not None
+
+
+TOOL = {"text": "a", "content": "b", "message": "c", "error": {"message": "d"}}
+
+
+@pytest.mark.parametrize("name", sorted(DIALECTS))
+@pytest.mark.parametrize("says", [True, False])
+def test_only_what_the_model_says_becomes_huge(name: str, says: bool) -> None:
+    dialect = DIALECTS[name]
+    blocks = (Text("Said."),) if says else ()
+    reply = Reply((*blocks, ToolUse("run", TOOL, "call_1")), "tool_use")
+    if not says:
+        reply = replace(reply, blocks=(Thinking("A thought."), *reply.blocks))
+    draft = Draft.of_plain(dialect.whole(reply, Served("m_1", "r_1", "model", 1, 1, {})))
+    fault = wire_fault("huge_reply", "bytes: 1")
+    assert (fault.unreachable(draft) is None) is says
+    if says:
+        [begun, rest] = [action for action in fault.strike(draft, dialect) if isinstance(action, Send)]
+        assert rest.payload.startswith(b'Said."')
+        assert begun.payload + rest.payload == draft.frames[0].payload
