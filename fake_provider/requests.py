@@ -7,7 +7,6 @@ whether the conversation in it is a valid one.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,18 +39,6 @@ class Received:
 def asks_to_close(connection: str) -> bool:
     """Whether the value of a ``connection`` header asks for the end of the connection (RFC 9110, section 7.6.1)."""
     return "close" in [option.strip().lower() for option in connection.split(",")]
-
-
-def asks_for_gzip(accept_encoding: str) -> bool:
-    """Whether the value of an ``accept-encoding`` header takes gzip; a weight of 0 refuses it (RFC 9110, 12.5.3)."""
-    weights: dict[str, bool] = {}
-    for item in accept_encoding.lower().split(","):
-        coding, *parameters = (part.strip() for part in item.split(";"))
-        weights[coding] = not any(_NO_WEIGHT.fullmatch(parameter) for parameter in parameters)
-    return weights.get("gzip", weights.get("x-gzip", weights.get("*", False)))
-
-
-_NO_WEIGHT = re.compile(r"q\s*=\s*0(?:\.0{0,3})?")
 
 
 @dataclass(frozen=True, slots=True)

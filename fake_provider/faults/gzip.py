@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fake_provider.document import Node
 from fake_provider.faults.rewriting import struck_at_end, with_header, without_body
-from fake_provider.requests import asks_for_gzip
 from fake_provider.wire import Action, Draft, Frame
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class GzipFault:
         if not draft.has_body:
             return without_body(draft)
         if draft.request is not None and self.how in ("fine", "unasked"):
-            asked = asks_for_gzip(draft.request.headers.get("accept-encoding", ""))
+            asked = _asks_for_gzip(draft.request.headers.get("accept-encoding", ""))
             if asked is not (self.how == "fine"):
                 return f"the client {'asked' if asked else 'did not ask'} for gzip"
         if len(_pieces(draft)) < 2 and self.how in ("truncated", "corrupt"):
@@ -95,3 +95,15 @@ def _compressed(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
         )
         for index, frame in enumerate(frames)
     )
+
+
+def _asks_for_gzip(accept_encoding: str) -> bool:
+    """Whether the value of an ``accept-encoding`` header takes gzip; a weight of 0 refuses it (RFC 9110, 12.5.3)."""
+    weights: dict[str, bool] = {}
+    for item in accept_encoding.lower().split(","):
+        coding, *parameters = (part.strip() for part in item.split(";"))
+        weights[coding] = not any(_NO_WEIGHT.fullmatch(parameter) for parameter in parameters)
+    return weights.get("gzip", weights.get("x-gzip", weights.get("*", False)))
+
+
+_NO_WEIGHT = re.compile(r"q\s*=\s*0(?:\.0{0,3})?")
