@@ -1,6 +1,7 @@
 """``insist``: ask for one tool call until the request shows that it succeeded.
 
-It never takes an error, or silence, for a success, and never asks more often than it is allowed to.
+It never takes an error, silence, or a result that says its outcome is unknown for a success, and never asks more often
+than it is allowed to.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fake_provider.document import Node
-from fake_provider.policies.policy import Decision, Occasion, Wraps
+from fake_provider.policies.policy import UNKNOWN_OUTCOME, Decision, Occasion, Wraps
 from fake_provider.renaming import Rename, renamed_call
 from fake_provider.replies import Reply, Text, ToolUse
 from fake_provider.reply_words import read_call
 from fake_provider.requests import ModelRequest, canonical_arguments
 
 AT_MOST_DEFAULT = 4
+_WITHOUT_ERROR_MARK = ("openai_chat", "openai_responses")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class Insist:
 
     Attributes:
         call: The tool and its arguments.
-        at_most: How many times it asks over the life of the lane, across restarts of the client too.
+        at_most: How many times it asks each time the step is entered, across restarts of the client too; a step that
+            is played twice may ask twice as often.
         then: What it says once it saw a success.
     """
 
@@ -88,10 +91,16 @@ class Insist:
 
 
 def succeeded(call: ToolUse, asked: tuple[str, ...], request: ModelRequest) -> bool:
-    """Whether the request shows a result without error for one of the ids, or for an equal call."""
+    """Whether the request shows a success for one of the ids, or for an equal call.
+
+    A success is a result that is no error and does not say that its outcome is unknown. The protocols of OpenAI cannot
+    mark a result as an error, so that one which begins with "Error" is one there.
+    """
     wanted = (call.name, canonical_arguments(call.input))
     for result in request.tool_results:
-        if result.is_error:
+        if result.is_error or UNKNOWN_OUTCOME.search(result.text):
+            continue
+        if request.dialect in _WITHOUT_ERROR_MARK and result.text.lstrip().startswith("Error"):
             continue
         held = request.tool_calls.get(result.tool_use_id)
         if result.tool_use_id in asked or (held and (held.name, canonical_arguments(held.input)) == wanted):

@@ -6,6 +6,7 @@ occasion. What it decided so far is a value that it hands out and gets back.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
@@ -15,6 +16,9 @@ from fake_provider.limits import Limits
 from fake_provider.renaming import Rename
 from fake_provider.replies import ErrorReply, Reply
 from fake_provider.requests import ModelRequest
+
+UNKNOWN_OUTCOME = re.compile(r"\bunknown\b", re.IGNORECASE)
+"""What a result says whose outcome nobody knows."""
 
 Wraps: TypeAlias = Literal["never", "optional", "always"]
 """Whether a policy has inner ``steps:``, which answer what the policy itself lets pass."""

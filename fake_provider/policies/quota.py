@@ -41,10 +41,8 @@ class Bucket:
         return replace(self, level=min(float(self.a_minute), self.level + gained), at_seconds=seconds)
 
     def wait_seconds(self, cost: int) -> float:
-        """Return how long until so much is there; more than it can ever hold is never there, so a second at least."""
-        missing = min(cost, self.a_minute) - self.level
-        wait = max(0.0, missing) * MINUTE_SECONDS / self.a_minute
-        return max(wait, 1.0) if cost > self.a_minute else wait
+        """Return how long until so much is there; ``cost`` is at most what it can hold."""
+        return max(0.0, cost - self.level) * MINUTE_SECONDS / self.a_minute
 
     def less(self, cost: int) -> Bucket:
         """Return it with so much taken out."""
@@ -68,6 +66,9 @@ class Levels:
 @dataclass(frozen=True, slots=True)
 class Quota:
     """Answer 429 with ``retry-after`` while an allowance is used up; a refused request takes nothing from it.
+
+    A request larger than all that a minute holds is refused for that, and this policy names no time after which it
+    would fit; what a dialect says with every 429 is the dialect's.
 
     The headers with the limits go with every answer, refused or not.
 
@@ -106,8 +107,10 @@ class Quota:
         return
 
     def decide(self, occasion: Occasion, state: Levels | None) -> Decision:
-        """Refuse with the time to wait, or take what the request costs and let it pass."""
+        """Refuse with the time to wait or for its size, or take what the request costs and let it pass."""
         levels = self._levels(state, occasion.seconds)
+        if self.tokens_per_minute is not None and occasion.request.estimated_tokens > self.tokens_per_minute:
+            return Decision(_too_large(self.tokens_per_minute), levels, limits=_limits(levels))
         costs = ((levels.requests, 1), (levels.tokens, occasion.request.estimated_tokens))
         wait = max(bucket.wait_seconds(cost) for bucket, cost in costs if bucket is not None)
         if wait > 0:
@@ -140,6 +143,14 @@ def _full(a_minute: int | None, seconds: float) -> Bucket | None:
 def _refused(wait_seconds: float) -> ErrorReply:
     # Whole seconds, rounded up: a client that waits as long as it is told must then be served.
     return replace(ERROR_WORDS["rate_limited"], headers=(("retry-after", str(math.ceil(wait_seconds))),))
+
+
+def _too_large(limit: int) -> ErrorReply:
+    message = (
+        f"This request would exceed your account's rate limit of {limit} input tokens per minute: it has {{tokens}}. "
+        "Reduce the prompt."
+    )
+    return ErrorReply(429, "rate_limit_error", message)
 
 
 def _limits(levels: Levels) -> Limits:

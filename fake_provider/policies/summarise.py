@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from fake_provider.document import Node
 from fake_provider.matchers import Condition, read_matcher
-from fake_provider.policies.policy import Decision, Occasion, Wraps
+from fake_provider.policies.policy import UNKNOWN_OUTCOME, Decision, Occasion, Wraps
 from fake_provider.renaming import Rename, renamed_tool
 from fake_provider.replies import Reply, Text, ToolUse
 from fake_provider.requests import Message, ModelRequest, ToolResult, canonical_arguments
@@ -23,8 +23,17 @@ ABOUT = ("files", "tools", "unfinished", "unknown")
 
 _TASK = re.compile(r"summar|compact|checkpoint", re.IGNORECASE)
 _OBJECT = re.compile(r"conversation|history|context|session|hand-?off", re.IGNORECASE)
+_PHRASES = re.compile(
+    r"summar\w+ (?:of )?(?:the|this|our|your) (?:\w+ )?(?:conversation|chat|dialogue)\b"
+    r"|summar\w+ (?:of )?(?:the|this|our) session(?: so far| above|\s*(?:[.,:!\n]|$))"
+    r"|conversation to summari[sz]e|continuing (?:the|our) conversation|chat history into"
+    r"|(?:compact|condense) (?:the|this|our) (?:conversation|history|context|session)\b"
+    r"|context compaction|checkpoint (?:compaction|summary)|(?:continuation|hand-?off) summary|<state_snapshot>",
+    re.IGNORECASE,
+)
+"""How clients word a compaction request that still offers their tools."""
+
 _TAG = re.compile(r"<(summary|state_snapshot)>")
-_UNKNOWN = re.compile(r"\bunknown\b", re.IGNORECASE)
 _FILE_KEYS = re.compile(r"(?:^|_)(?:file|path|filename)s?(?:$|_)", re.IGNORECASE)
 _QUOTED_CHARACTERS = 200
 
@@ -32,10 +41,13 @@ _QUOTED_CHARACTERS = 200
 def is_compaction(request: ModelRequest) -> bool:
     """Whether a request asks for a summary of the conversation, by the default rule.
 
-    Its last user text speaks of summarising, compacting or a checkpoint, and of the conversation, its history, its
-    context, the session or a handoff; or it offers no tools and its system prompt does.
+    It offers no tools, and its last user text or its system prompt speaks of summarising, compacting or a checkpoint,
+    and of the conversation, its history, its context, the session or a handoff. With tools, which ordinary work has
+    too, its last user text holds one of the phrases that clients ask with.
     """
-    return _asks(request.last_user_text) or (not request.tools and _asks(request.system))
+    if request.tools:
+        return _PHRASES.search(request.last_user_text) is not None
+    return _asks(request.last_user_text) or _asks(request.system)
 
 
 def _asks(text: str) -> bool:
@@ -120,7 +132,7 @@ class Summarise:
         what = f"{call.name} {canonical_arguments(arguments)}"
         if result is None:
             return None if "unfinished" in self.leave_out else f"Unfinished: {what} has no result"
-        if _UNKNOWN.search(result.text):
+        if UNKNOWN_OUTCOME.search(result.text):
             return None if "unknown" in self.leave_out else f"Unknown: {what}: {_quoted(result.text)}"
         return f"{'Failed' if result.is_error else 'Done'}: {what}: {_quoted(result.text)}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from fake_provider.limits import Limits, RateLimit
 from fake_provider.playback import NothingToPlay, Playback, Played
 from fake_provider.policies import POLICIES
+from fake_provider.policies.insist import succeeded
 from fake_provider.policies.obedient import NOTHING_TO_SAY
 from fake_provider.policies.quota import Bucket
 from fake_provider.policies.summarise import is_compaction
@@ -176,7 +178,8 @@ def test_a_request_that_no_minute_can_hold_is_always_refused() -> None:
     outcomes = [played(playback, LONG, seconds) for seconds in (0.0, 600.0)]
     assert [said(outcome) for outcome in outcomes] == ["429", "429"]
     assert isinstance(outcomes[0].answer, ErrorReply)
-    assert outcomes[0].answer.headers == (("retry-after", "1"),)
+    assert outcomes[0].answer.headers == ()
+    assert "rate limit of 100 input tokens per minute" in outcomes[0].answer.message
     assert said(played(playback, asked(), 600.0)) == "a"
 
 
@@ -205,6 +208,7 @@ def test_a_clock_that_goes_backwards_refills_nothing() -> None:
 
 # --- summarise
 
+TOOLS = [{"name": "t", "input_schema": {"type": "object"}}]
 COMPACT = "Write a summary of our conversation so far."
 WORK = (
     user(text("Ship release 7.")),
@@ -276,6 +280,11 @@ def test_a_long_text_is_quoted_in_short() -> None:
         (asked(user(text(COMPACT))), True),
         (asked(user(text("Compact the history, please."))), True),
         (asked(user(text("Summarise report.txt."))), False),
+        (asked(user(text(COMPACT)), tools=TOOLS), True),
+        (asked(user(text("You are performing a CONTEXT CHECKPOINT COMPACTION.")), tools=TOOLS), True),
+        (asked(user(text("Write a continuation summary of the work above.")), tools=TOOLS), True),
+        (asked(user(text("Add a git history summary to the README")), tools=TOOLS), False),
+        (asked(user(text("Summarise the session handling in auth.py")), tools=TOOLS), False),
         (asked(user(text("hi")), system="You condense a conversation into a summary."), True),
         (
             asked(
@@ -365,3 +374,18 @@ def test_tools_are_renamed_in_policies_and_inside_them() -> None:
               steps: [{windowed: {tokens: 9, steps: [{call: mcp__b, name: call b}]}}]
           - summarise: {when: {tool: mcp__c}, leave_out: [mcp__d, files]}
     """)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "seen"),
+    [
+        ("anthropic_messages", "The outcome is unknown.", False),
+        ("anthropic_messages", "Errors: none", True),
+        ("openai_chat", "Error: no such host", False),
+        ("openai_responses", " Error: no such host", False),
+        ("openai_chat", "shipped without an Error", True),
+    ],
+)
+def test_insist_takes_no_doubt_for_a_success(name: str, content: str, seen: bool) -> None:
+    answered = asked(user(text()), assistant(use("a", "deploy")), user(result("a", content=content)))
+    assert succeeded(ToolUse("deploy", {}), ("a",), replace(answered, dialect=name)) is seen
