@@ -84,7 +84,7 @@ async def test_it_shows_each_request_and_ends_with_a_summary(
             f"control it at {url}/__crashcart__/",
         ]
         port = int(url.rpartition(":")[2])
-        requests = [post(STREAMED), post(STREAMED), post(HELLO), post({**HELLO, "max_tokens": 0})]
+        requests = [post(STREAMED), post(STREAMED), post(HELLO), post({**HELLO, "max_tokens": -1})]
         requests += [b"HEAD /api/hello HTTP/1.1\r\nhost: p\r\n\r\n", b"nonsense\r\n\r\n", post(HELLO)]
         lines = []
         for request in requests:
@@ -98,7 +98,7 @@ async def test_it_shows_each_request_and_ends_with_a_summary(
         "#1  main: overloaded  529",
         "#2  main: say  200  fault cut after ping number 1",
         "#3  main: close  no answer  fault close before the first byte",
-        "#4  POST /v1/messages  400  refused: max_tokens: Input should be greater than or equal to 1",
+        "#4  POST /v1/messages  400  refused: max_tokens: Input should be greater than or equal to 0",
         "#5  HEAD /api/hello  200",
         "connection 6: no request: illegal request line",
         "#6  main: no step  400  unexpected: the script of lane 'main' is used up (steps: 3)",
