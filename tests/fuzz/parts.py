@@ -280,14 +280,14 @@ PARTS: Mapping[str, Part] = {
             "any bytes on a connection are answered in proper HTTP and journalled",
             connection_takes_anything,
             {"script": WHICH, "pieces": PIECES, "leaving": st.sampled_from(LEAVINGS)},
-            15_000,
+            12_000,
         ),
         Part(
             "bodies",
             "any body is decoded, or refused in the dialect's words",
             bodies_are_decoded_or_refused,
             {"asked": bodies.received()},
-            30_000,
+            28_000,
         ),
         Part(
             "texts",
@@ -310,7 +310,7 @@ PARTS: Mapping[str, Part] = {
                 "pieces": GOOD_PIECES,
                 "leaving": st.sampled_from(LEAVINGS),
             },
-            6_000,
+            5_000,
         ),
         Part(
             "faults",
@@ -323,14 +323,14 @@ PARTS: Mapping[str, Part] = {
                 "stream": st.booleans(),
                 "chunks": st.booleans(),
             },
-            20_000,
+            14_000,
         ),
         Part(
             "memory",
             "what is remembered changes no reply and no entry",
             memory_changes_nothing,
             {"script": WHICH, "pieces": PIECES},
-            3_000,
+            2_000,
         ),
     )
 }
