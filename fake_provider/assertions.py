@@ -7,8 +7,9 @@ the requests arrived, and ``lane`` narrows it to the requests of one lane; side 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TypeVar
 
 from fake_provider.dialects import DIALECTS, RefusedRequestError
@@ -17,6 +18,7 @@ from fake_provider.journal import (
     Entry,
     FaultFired,
     FaultSkipped,
+    HoldSkipped,
     ReplyEnded,
     ReplyStarted,
     RequestMismatch,
@@ -27,6 +29,10 @@ from fake_provider.journal import (
 from fake_provider.replies import ToolUse
 from fake_provider.request_rows import RequestRows, Row
 from fake_provider.requests import ModelRequest, Received, ToolResult
+from fake_provider.script import Script
+from fake_provider.steps import endless, in_order
+
+ROUNDS_COUNTED_MAX = 1000
 
 Entries = Sequence[AnyEntry]
 EntryT = TypeVar("EntryT", bound=Entry)
@@ -101,11 +107,31 @@ def unexpected(entries: Entries) -> tuple[str, ...]:
 
 
 def skipped(entries: Entries) -> tuple[str, ...]:
-    """Return one sentence for each fault that did not strike."""
-    return tuple(
-        f"fault '{entry.kind}' of request {entry.request} did not strike: {entry.reason}"
-        for entry in _of(entries, FaultSkipped)
-    )
+    """Return one sentence for each fault that did not strike and each hold that kept nobody."""
+    found = []
+    for entry in entries:
+        if isinstance(entry, FaultSkipped):
+            found.append(f"fault '{entry.kind}' of request {entry.request} did not strike: {entry.reason}")
+        elif isinstance(entry, HoldSkipped):
+            found.append(f"the hold of request {entry.request} kept nobody: {entry.reason}")
+    return tuple(found)
+
+
+def unreached(entries: Entries, script: Script) -> tuple[str, ...]:
+    """Return one sentence for each lane whose script has more faults than requests came for.
+
+    Steps that go on for ever are not counted: nobody can be expected to reach their end.
+    """
+    lanes = {attempt.request: attempt.lane for attempt in attempts(entries)}
+    met = Counter(lanes.get(entry.request) for entry in entries if isinstance(entry, FaultFired | FaultSkipped))
+    found = []
+    for lane in script.lanes:
+        finite = list(takewhile(lambda entry: not endless(entry), lane.steps))
+        kinds = [step.fault.kind for step in in_order(finite, ROUNDS_COUNTED_MAX) if step.fault is not None]
+        missing = kinds[met[lane.name] :]
+        if missing:
+            found.append(f"lane '{lane.name}': no request came for {len(missing)} faults: {', '.join(missing)}")
+    return tuple(found)
 
 
 def table(entries: Entries) -> str:

@@ -19,7 +19,7 @@ import msgspec
 
 from fake_provider.clock import Clock
 from fake_provider.document import DocumentError, parse_document
-from fake_provider.journal import ControlRequested, encode_entry
+from fake_provider.journal import ControlRequested, encode_entry, redacted_query
 from fake_provider.playback import UnknownLaneError
 from fake_provider.presets import UnknownPresetError, descriptions, load_preset
 from fake_provider.requests import Received
@@ -29,6 +29,8 @@ from fake_provider.wire import PlainReply
 
 WAIT_SECONDS_DEFAULT = 30.0
 WAIT_SECONDS_MAX = 600.0
+SINCE_DIGITS_MAX = 15
+SCRIPT_BYTES_MAX = 1024 * 1024
 
 
 class _RefusedError(Exception):
@@ -93,13 +95,15 @@ class Control:
             reply = await self._answer(received, left)
         except _RefusedError as error:
             reply = _text(str(error), error.status)
+        except Exception as error:  # noqa: BLE001 - a mistake here must not end a provider that others are using
+            reply = _text(f"the control API failed: {type(error).__name__}: {error}", 500)
         journal = self._provider.journal
         journal.append(
             ControlRequested(
                 at_seconds=journal.now(),
                 method=received.method,
                 path=received.path,
-                query=received.query,
+                query=redacted_query(received.query),
                 status=reply.status,
             )
         )
@@ -123,7 +127,7 @@ class Control:
 
     async def _journal(self, asked: Asked) -> PlainReply:
         text = asked.parameters.get("since", "0")
-        if not text.isdecimal():
+        if not (text.isascii() and text.isdecimal() and len(text) <= SINCE_DIGITS_MAX):
             raise _RefusedError(400, f"since counts entries from 0, found '{text}'")
         journal = self._provider.journal
         entries = journal.since(int(text))
@@ -147,8 +151,12 @@ class Control:
         )
 
     async def _script(self, asked: Asked) -> PlainReply:
+        if len(asked.body) > SCRIPT_BYTES_MAX:
+            raise _RefusedError(413, f"a script is at most {SCRIPT_BYTES_MAX} bytes, found {len(asked.body)}")
         try:
-            script = parse_script(parse_document(asked.body.decode("utf-8"), "script"))
+            text = asked.body.decode("utf-8")
+            # Reading a long script takes its time, and others are being served.
+            script = await asyncio.to_thread(lambda: parse_script(parse_document(text, "script")))
         except UnicodeDecodeError as error:
             raise _RefusedError(400, f"script:1: not UTF-8: {error.reason}") from error
         except DocumentError as error:
@@ -223,6 +231,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 def _check_sender(headers: Mapping[str, str]) -> None:
     if "origin" in headers:
         raise _RefusedError(403, "a request with an Origin comes from a web page, which may not control a provider")
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise _RefusedError(403, "a request from another site's page may not control a provider")
     host = headers.get("host", "")
     name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
     if name != "localhost" and not _is_loopback(name):

@@ -41,8 +41,8 @@ def script_from(source: Source, *, strict: bool | None = None) -> Script:
     Args:
         source: Text is a path where it is one line that ends in ``.yaml`` or ``.yml``, and YAML otherwise. A list is
             the steps of the lane ``main``; a mapping without ``lanes`` maps lanes to steps.
-        strict: Whether an unexpected request is a mistake; as the script says where it is nothing. Steps and lanes
-            alone are strict.
+        strict: Whether an unexpected request is a mistake; as the script says where it is nothing. One that says
+            nothing is strict here: a test that an unexpected request cannot fail proves little.
 
     Raises:
         DocumentError: The script has a mistake.
@@ -58,7 +58,8 @@ def script_from(source: Source, *, strict: bool | None = None) -> Script:
     value = node.value
     if isinstance(value, Mapping) and not set(value).isdisjoint(SCRIPT_KEYS):
         script = parse_script(node)
-        return script if strict is None else replace(script, strict=strict)
+        said = script.strict if "strict" in value else True
+        return replace(script, strict=said if strict is None else strict)
     lanes = value if isinstance(value, Mapping) else {"main": value}
     return parse_lanes(Node(lanes, node.place, ""), strict=strict is not False)
 
@@ -99,6 +100,8 @@ class ProviderHandle:
         self._failure: BaseException | None = None
         self._url = ""
         self._lenient = False
+        self._witnessed: list[AnyEntry] = []
+        self._earlier: list[str] = []
 
     def __enter__(self) -> Self:
         """Begin to listen.
@@ -135,6 +138,8 @@ class ProviderHandle:
             await self._stopped.wait()
 
     def _notice(self, entry: AnyEntry) -> None:
+        # The judgement rests on a list of its own, because whoever is under test can clear the journal.
+        self._witnessed.append(entry)
         with self._changed:
             self._changed.notify_all()
 
@@ -200,6 +205,8 @@ class ProviderHandle:
     def script(self, source: Source, *, strict: bool | None = None) -> ProviderHandle:
         """Play a script from its beginning and forget what the journal holds; see ``script_from``.
 
+        What the script before it proved too little about is kept for ``complaint``, and its waiting clients are let go.
+
         Raises:
             DocumentError: The script has a mistake; the old one stays.
             ProviderError: The script asks for another way to listen, which needs a provider of its own.
@@ -207,8 +214,12 @@ class ProviderHandle:
         script = script_from(source, strict=strict)
 
         def load() -> None:
+            self._earlier += self._found()
+            for name in tuple(self._provider.named_holds.waiting):
+                self._provider.named_holds.release(name)
             self._provider.load(script)
             self._provider.journal.clear()
+            self._witnessed.clear()
 
         self._call(load)
         return self
@@ -338,16 +349,18 @@ class ProviderHandle:
 
     def complaint(self) -> str | None:
         """Return why a test that used this provider cannot be trusted, with what to do, or nothing if it can."""
-        entries = self.journal.entries
-        script = self._provider.script
-        unexpected = assertions.unexpected(entries) if script.strict else ()
-        found = [*unexpected, *assertions.skipped(entries)]
+        found = [*self._earlier, *self._found()]
         if self._lenient or not found:
             return None
-        advice = "Script an answer for each request and make each fault reachable, or call lenient() in the test."
-        if not any(lane.steps for lane in script.lanes):
+        advice = "Script an answer for each request and reach each fault, or call lenient() in the test."
+        if not any(lane.steps for lane in self._provider.script.lanes):
             advice = "No script was loaded: call script(...) or preset(...) before the first request."
         return "\n".join([*found, "", self.table(), "", advice])
+
+    def _found(self) -> list[str]:
+        script, entries = self._provider.script, tuple(self._witnessed)
+        unexpected = assertions.unexpected(entries) if script.strict else ()
+        return [*unexpected, *assertions.skipped(entries), *assertions.unreached(entries, script)]
 
 
 _EXPECTABLE: Mapping[str, Callable[[assertions.Entries, str | None], tuple[Any, ...]]] = {

@@ -14,12 +14,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from threading import Lock
 from typing import Any, Literal, TypeVar
+from urllib.parse import unquote_plus
 
 import msgspec
 
 REDACTED = "[redacted]"
-REDACTED_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"})
-"""Headers whose values are keys; the journal keeps that they were there, and not what they were."""
+_SECRET_WORDS = re.compile(r"key|token|secret|auth|cookie|signature|credential|password", re.IGNORECASE)
+_NO_SECRETS = frozenset({"idempotency-key", "x-stainless-auth"})
+
+
+def is_secret(name: str) -> bool:
+    """Whether a header or a parameter of that name may hold a key; gateways have too many names for a list."""
+    return _SECRET_WORDS.search(name) is not None and name.lower() not in _NO_SECRETS
 
 
 # Entries hold no cycles, and a long journal would make each run of the collector long.
@@ -361,14 +367,16 @@ def decode_entry(line: bytes) -> AnyEntry:
 _DECODER: msgspec.json.Decoder[AnyEntry] = msgspec.json.Decoder(AnyEntry)
 
 
-_KEY_IN_QUERY = re.compile(r"(?<![^&?])((?:api_?)?key|access_token)=[^&]*", re.IGNORECASE)
-
-
 def redacted_query(query: str) -> str:
     """Return a query with the values of keys replaced; Gemini's clients may send their key there."""
-    return _KEY_IN_QUERY.sub(lambda match: f"{match.group(1)}={REDACTED}", query)
+    return "&".join(_redacted_pair(pair) for pair in query.split("&"))
+
+
+def _redacted_pair(pair: str) -> str:
+    name, equals, _ = pair.partition("=")
+    return f"{name}={REDACTED}" if equals and is_secret(unquote_plus(name)) else pair
 
 
 def redacted(headers: Mapping[str, str]) -> dict[str, str]:
     """Return headers with the values of keys replaced."""
-    return {name: REDACTED if name in REDACTED_HEADERS else value for name, value in headers.items()}
+    return {name: REDACTED if is_secret(name) else value for name, value in headers.items()}

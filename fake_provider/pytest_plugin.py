@@ -21,8 +21,8 @@ FIXTURES = ("fake_provider", "fake_provider_session")
 def fake_provider() -> Iterator[ProviderHandle]:
     """A scripted provider for this test alone.
 
-    At the test's end it fails when its script is strict and something was unexpected, or when a fault did not strike;
-    ``lenient()`` turns that off.
+    At the test's end it fails when its script is strict and something was unexpected, or when a fault did not strike or
+    no request came for it; ``lenient()`` turns that off.
     """
     from fake_provider.handle import ProviderHandle
 

@@ -17,7 +17,7 @@ import httpx
 
 from fake_provider.dialects import DIALECTS, Dialect, RefusedRequestError
 from fake_provider.inbound import Garbage, Parsed, RequestReader, Signal
-from fake_provider.journal import REDACTED_HEADERS, redacted_query
+from fake_provider.journal import is_secret, redacted_query
 from fake_provider.listener import bound_socket
 from fake_provider.recording.answer import Answer, Asked
 from fake_provider.recording.script_file import SECRET_CHARACTERS_MIN, without_secrets
@@ -255,7 +255,7 @@ def _asked(dialect: Dialect, received: Received) -> tuple[Asked, bool, bool]:
 
 def _secrets(received: Received) -> set[str]:
     """Return the keys of a request, which no step may hold even where the upstream quotes them."""
-    values = [received.headers[name].split()[-1:] for name in REDACTED_HEADERS if name in received.headers]
+    values = [value.split()[-1:] for name, value in received.headers.items() if is_secret(name)]
     found = {value for words in values for value in words}
     redacted = dict(parse_qsl(redacted_query(received.query)))
     found |= {value for name, value in parse_qsl(received.query) if redacted.get(name) != value}

@@ -210,9 +210,10 @@ async def test_a_waiting_client_that_leaves_ends_the_wait() -> None:
         writer.close()
 
 
+PAGE = Path(__file__).parents[2] / "docs" / "provider.md"
 CURLS = [
     line
-    for line in (Path(__file__).parents[2] / "docs" / "provider.md").read_text(encoding="utf-8").splitlines()
+    for line in PAGE.read_text(encoding="utf-8").replace(" \\\n", " ").splitlines()
     if line.startswith("curl ")
 ]
 
@@ -226,8 +227,41 @@ async def test_the_curl_lines_of_the_page_work(line: str) -> None:
         )
         out, err = await process.communicate()
         assert (process.returncode, err) == (0, b"")
-        assert [control.status for control in provider.journal.of(ControlRequested)] == [200] or b"lanes" in out
+        if "/__crashcart__/" in line:
+            assert [control.status for control in provider.journal.of(ControlRequested)] == [200] or b"lanes" in out
+        else:
+            assert b"one" in out
 
 
 def test_there_are_curl_lines() -> None:
     assert len(CURLS) >= 7
+
+
+@pytest.mark.parametrize("since", ["9" * 20, "9" * 5000, "-1", "x", "²"])
+async def test_a_number_that_no_journal_reaches_is_refused_and_hurts_nobody(since: str) -> None:
+    async with controlled() as (provider, client):
+        assert (await client.get("journal", since=since)).status_code == 400
+        assert await client.ask() == "one"
+        assert [entry.status for entry in provider.journal.of(ControlRequested)] == [400]
+
+
+async def test_a_failure_inside_is_said_and_journalled_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with controlled() as (provider, client):
+        monkeypatch.setattr(type(provider.playback), "state", lambda self: 1 / 0)
+        failed = await client.get("state")
+        assert failed.status_code == 500
+        assert "ZeroDivisionError" in failed.text
+        assert await client.ask() == "one"
+
+
+async def test_a_page_of_another_site_may_not_control_and_keys_stay_out_of_the_journal() -> None:
+    async with controlled() as (provider, client):
+        refused = await client.http.get("/__crashcart__/state?token=hidden", headers={"sec-fetch-site": "cross-site"})
+        [entry] = provider.journal.of(ControlRequested)
+    assert refused.status_code == 403
+    assert entry.query == "token=[redacted]"
+
+
+async def test_a_script_that_is_too_long_is_refused() -> None:
+    async with controlled() as (_, client):
+        assert (await client.post("script", b"#" * (1024 * 1024 + 1))).status_code == 413

@@ -31,13 +31,14 @@ async def ask_later(provider: ProviderHandle) -> httpx.Response:
 @pytest.mark.parametrize(
     ("source", "strict"),
     [
-        ("lanes:\n  main: [overloaded]", False),
+        ("lanes:\n  main: [overloaded]", True),
         ("main: [overloaded]", True),
         ("- overloaded", True),
         ("[overloaded]", True),
         (["overloaded"], True),
         ({"main": ["overloaded"]}, True),
-        ({"lanes": {"main": ["overloaded"]}}, False),
+        ({"lanes": {"main": ["overloaded"]}}, True),
+        ({"strict": False, "lanes": {"main": ["overloaded"]}}, False),
         ({"strict": True, "lanes": {"main": ["overloaded"]}}, True),
     ],
 )
@@ -183,4 +184,50 @@ def test_a_script_that_is_not_strict_may_be_left() -> None:
     with ProviderHandle(["overloaded"], strict=False) as provider:
         for _ in range(2):
             ask(provider)
+        assert provider.complaint() is None
+
+
+FAULTY = {"say": "b", "fault": {"cut": {"event": "body", "byte": 3}}}
+
+
+def test_a_fault_that_no_request_came_for_is_a_complaint() -> None:
+    with ProviderHandle([{"say": "a"}, FAULTY]) as provider:
+        ask(provider)
+        complaint = provider.complaint()
+    assert complaint is not None
+    assert "lane 'main': no request came for 1 faults: cut" in complaint
+
+
+def test_a_second_script_does_not_hide_what_the_first_proved_too_little_about() -> None:
+    with ProviderHandle([{"say": "a"}]) as provider:
+        ask(provider)
+        ask(provider)
+        provider.script([{"say": "b"}])
+        ask(provider)
+        complaint = provider.complaint()
+    assert complaint is not None
+    assert "request 2 was unexpected" in complaint
+
+
+def test_clearing_the_journal_does_not_hide_an_unexpected_request() -> None:
+    with ProviderHandle([{"say": "a"}]) as provider:
+        ask(provider)
+        ask(provider)
+        assert httpx.post(provider.control_url + "reset").status_code == 200
+        complaint = provider.complaint()
+    assert complaint is not None
+    assert "request 2 was unexpected" in complaint
+
+
+def test_a_hold_that_kept_nobody_is_a_complaint() -> None:
+    with ProviderHandle([{"say": "x", "hold": {"name": "h", "event": "text", "nth": 1}}]) as provider:
+        ask(provider)
+        complaint = provider.complaint()
+    assert complaint is not None
+    assert "the hold of request 1 kept nobody" in complaint
+
+
+def test_faults_that_go_on_for_ever_need_not_be_reached() -> None:
+    with ProviderHandle([{"say": "a"}, {**FAULTY, "forever": True}]) as provider:
+        ask(provider)
         assert provider.complaint() is None

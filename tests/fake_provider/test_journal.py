@@ -19,6 +19,7 @@ from fake_provider.journal import (
     decode_entry,
     encode_entry,
     redacted,
+    redacted_query,
 )
 
 KINDS: tuple[type[Entry], ...] = typing.get_args(AnyEntry)
@@ -89,6 +90,19 @@ def test_another_thread_reads_a_copy() -> None:
     assert seen == [1]
 
 
+SECRET_HEADERS = (
+    *("authorization", "x-api-key", "api-key", "x-goog-api-key", "openai-api-key", "x-litellm-api-key", "cookie"),
+    *("proxy-authorization", "ocp-apim-subscription-key", "helicone-auth", "cf-aig-authorization", "x-auth-token"),
+    *("x-amz-security-token",),
+)
+OPEN_HEADERS = ("host", "content-type", "user-agent", "anthropic-version", "anthropic-beta", "x-stainless-retry-count")
+
+
 def test_keys_are_redacted_by_name() -> None:
-    headers = {"authorization": "a", "x-api-key": "b", "cookie": "c", "x-goog-api-key": "d", "host": "e"}
-    assert [value for value in redacted(headers).values() if value != "[redacted]"] == ["e"]
+    headers = dict.fromkeys((*SECRET_HEADERS, *OPEN_HEADERS), "value")
+    assert [name for name, value in redacted(headers).items() if value == "value"] == list(OPEN_HEADERS)
+
+
+@pytest.mark.parametrize("name", ["key", "api-key", "api_key", "apiKey", "token", "auth", "%6bey", "access_token"])
+def test_keys_in_a_query_are_redacted_however_they_are_written(name: str) -> None:
+    assert redacted_query(f"alt=sse&{name}=hidden&x=1") == f"alt=sse&{name}=[redacted]&x=1"
