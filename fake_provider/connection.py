@@ -79,8 +79,6 @@ class Connection(asyncio.Protocol):
         self._number = self._provider.connection_opened(self)
         self.task = asyncio.get_running_loop().create_task(self._run())
         self.task.add_done_callback(self._finish)
-        if self._desk.stopping.is_set():
-            self.abort()
 
     def data_received(self, data: bytes) -> None:
         """Answer a request seen before at once; else keep bytes until they are asked for.

@@ -7,7 +7,6 @@ know sockets.
 from __future__ import annotations
 
 import asyncio
-import errno
 import select
 import socket
 import ssl
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
 
 BACKLOG = 1024
 _FILLERS_MAX = 64
-_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_TAKEN_AT_ONCE = 64
+"""How many connections are taken before those that were taken have their turn."""
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
@@ -82,24 +82,34 @@ class Listener:
         self._clock = clock
         self._certificate = certificate
         self._fillers: dict[tuple[str, int], socket.socket] = {}
+        self._taken: set[socket.socket] = set()
         self._adopting: set[asyncio.Task[None]] = set()
         self._window: asyncio.Task[None] | None = None
-        self._accepting: asyncio.Task[None] | None = None
+        self._retrying: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Listen, and take connections from now on."""
         self._socket.setblocking(False)
         self._socket.listen(BACKLOG)
-        self._accepting = asyncio.get_running_loop().create_task(self._accept())
+        asyncio.get_running_loop().add_reader(self._socket, self._accept)
 
     async def close(self) -> None:
         """Stop listening; connections that were taken stay."""
-        tasks = [task for task in (self._accepting, self._window, *self._adopting) if task is not None]
+        self._stop()
+        tasks = [task for task in (self._retrying, self._window, *self._adopting) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        # A task that is cancelled before it began has not even looked at its connection.
+        for connected in self._taken:
+            connected.close()
         self._close_fillers()
         self._socket.close()
+
+    def _stop(self) -> None:
+        if self._retrying is not None:
+            self._retrying.cancel()
+        asyncio.get_running_loop().remove_reader(self._socket)
 
     def refuse(self, seconds: float, how: Literal["refused", "full"]) -> str | None:
         """Take no new connection for a time, in scripted seconds.
@@ -115,8 +125,7 @@ class Listener:
             return "connections are being refused already"
         if how == "full" and not self._own:
             return "the socket belongs to another network namespace, where its queue cannot be filled from here"
-        if self._accepting is not None:
-            self._accepting.cancel()
+        self._stop()
         if how == "refused":
             self._socket.shutdown(socket.SHUT_RD)
         elif not self._fill():
@@ -151,25 +160,36 @@ class Listener:
         for filler in self._fillers.values():
             filler.close()
 
-    async def _accept(self) -> None:
+    def _accept(self) -> None:
+        """Take connections that wait; called whenever there is one.
+
+        An error of accept is the network's or the machine's (accept(2)): no file is left, say. It is tried again.
+        """
         loop = asyncio.get_running_loop()
-        while True:
+        for _ in range(_TAKEN_AT_ONCE):
             try:
-                connected, address = await loop.sock_accept(self._socket)
-            except OSError as error:
-                if error.errno in _EXHAUSTED:
-                    await self._clock.poll()
-                elif error.errno != errno.ECONNABORTED:
-                    raise
-                continue
+                connected, address = self._socket.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError:
+                loop.remove_reader(self._socket)
+                self._retrying = loop.create_task(self._retry())
+                return
+            connected.setblocking(False)
             if self._fillers.pop(address[:2], None) is not None:
                 connected.close()
                 continue
+            self._taken.add(connected)
             task = loop.create_task(self._adopt(connected))
             self._adopting.add(task)
             task.add_done_callback(self._adopting.discard)
 
+    async def _retry(self) -> None:
+        await self._clock.poll()
+        asyncio.get_running_loop().add_reader(self._socket, self._accept)
+
     async def _adopt(self, connected: socket.socket) -> None:
+        self._taken.discard(connected)
         certificate = self._certificate
         context = None if certificate is None else certificate[1].context
         try:

@@ -7,6 +7,7 @@ block would raise), every bad connection is in the journal, and none of its task
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import socket
 import ssl
@@ -15,6 +16,7 @@ import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -468,3 +470,43 @@ async def test_half_open_tls_clients_do_not_keep_the_provider_from_ending() -> N
     assert len(provider.journal.of(ConnectionClosed)) == len(IN_THE_MIDDLE)
     for connection in connections:
         connection.writer.transport.abort()
+
+
+@pytest.mark.parametrize("turns", range(7))
+async def test_clients_that_come_while_the_provider_ends_leave_nothing_behind(turns: int) -> None:
+    provider = WatchedProvider(loaded(f"lanes: {{{FOREVER}}}"))
+    before = asyncio.all_tasks()
+    async with provider.listening():
+        clients = [socket.create_connection(("127.0.0.1", provider.port)) for _ in range(10)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    count = len(provider.journal.of(ConnectionClosed))
+    for client in clients:
+        client.close()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    await provider.watched.settled()
+    assert asyncio.all_tasks() == before
+    assert len(provider.journal.of(ConnectionOpened)) == len(provider.journal.of(ConnectionClosed)) == count
+
+
+class Exhausted(socket.socket):
+    """A listening socket on a machine that has no file left for a while."""
+
+    refusals = 3
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        if self.refusals:
+            self.refusals -= 1
+            raise OSError(errno.EMFILE, "too many open files")
+        return super().accept()
+
+
+async def test_a_machine_without_files_makes_clients_wait_and_not_the_provider_deaf() -> None:
+    listener = Exhausted()
+    listener.bind(("127.0.0.1", 0))
+    provider = Provider(loaded(f"lanes: {{{FOREVER}}}"))
+    async with provider.serving(listener), connected(provider) as connection:
+        await connection.send(post(HELLO))
+        assert (await connection.reply()).status == 200
+    assert listener.refusals == 0
