@@ -7,9 +7,9 @@ without compression, so that what is passed on can be read too. A client that le
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -17,7 +17,7 @@ import httpx
 
 from fake_provider.dialects import DIALECTS, Dialect, RefusedRequestError
 from fake_provider.inbound import Garbage, Parsed, RequestReader, Signal
-from fake_provider.journal import is_secret, redacted_query
+from fake_provider.journal import REDACTED, is_secret, redacted_query
 from fake_provider.listener import bound_socket
 from fake_provider.recording.answer import Answer, Asked
 from fake_provider.recording.script_file import SECRET_CHARACTERS_MIN, without_secrets
@@ -157,7 +157,10 @@ class Recording:
         number = self._count
         answer = await self._answered(received, client)
         asked, streamed, has_tools = _asked(dialect, received)
-        step = without_secrets(step_of(answer, dialect.name, asked, streamed=streamed), _secrets(received))
+        secrets = _secrets(received)
+        # A cut's byte is counted in what is written, so keys go first; again after, for one that came in pieces.
+        shown = _without_secrets(answer, secrets)
+        step = without_secrets(step_of(shown, dialect.name, asked, streamed=streamed), secrets)
         self._recorded[number] = Recorded(dialect.name, step, has_tools)
         whole = "" if answer.ended else ", broken off"
         self._tell(f"#{number}  {dialect.name}  {answer.status or 'no answer'}  {len(answer.body)} bytes{whole}")
@@ -229,6 +232,13 @@ class _Client:
         except ConnectionError:
             # The upstream's reply is still read to its end, so that what is recorded is whole.
             return
+
+
+def _without_secrets(answer: Answer, secrets: Collection[str]) -> Answer:
+    body = answer.body
+    for secret in secrets:
+        body = body.replace(secret.encode(), REDACTED.encode())
+    return replace(answer, body=body)
 
 
 def _plain(headers: Mapping[str, str], body: bytes) -> bytes:

@@ -34,6 +34,7 @@ from fake_provider.wire import PlainReply
 
 KEPT_HEADERS = ("retry-after", "retry-after-ms", "x-should-retry", "location")
 EVENT_STREAM = "text/event-stream"
+UNSAYABLE = "the recorded answer cannot be said in a script"
 _SAMPLE_TOKENS = 1_000_000
 
 
@@ -71,7 +72,11 @@ def step_of(answer: Answer, dialect: str, asked: Asked, *, streamed: bool) -> An
         _check(step, dialect)
     except (UnreadableError, DocumentError, AttributeError, LookupError, TypeError, ValueError):
         # An upstream may send anything where a reader expects an object or a number; what it sent is kept as it is.
-        return raw_step(answer)
+        step = raw_step(answer)
+    try:
+        _check(step, dialect)
+    except DocumentError as error:
+        return {"status": {"code": 502, "body": _literal(f"{UNSAYABLE} (status {answer.status}): {error.message}")}}
     return step
 
 

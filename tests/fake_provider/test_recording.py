@@ -286,3 +286,11 @@ def test_a_secret_stands_nowhere() -> None:
 def test_recordings_of_several_dialects_serve_all() -> None:
     assert replayed(["overloaded"], "gemini").dialects == ("gemini",)
     assert replayed(["overloaded"], "gemini", "openai_chat").dialects == tuple(DIALECTS)
+
+
+def test_a_status_that_no_script_can_say_becomes_a_502_that_loads() -> None:
+    step = step_of(
+        Answer(700, {"content-type": "text/plain"}, b"odd"), "anthropic_messages", Asked("m"), streamed=False
+    )
+    assert step["status"]["code"] == 502
+    assert "status 700" in step["status"]["body"]
