@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.provider_benchmark")
     parser.add_argument("--aimock", type=Path, required=True, help="aimock's command line program, a JavaScript file")
     parser.add_argument("--output", type=Path, required=True, help="the page to write")
-    parser.add_argument("--seconds", type=int, default=2, help="how long one round of one cell lasts")
+    parser.add_argument("--seconds", type=int, default=1, help="how long one round of one cell lasts")
     parser.add_argument("--soak", type=int, default=SOAK_REQUESTS, help="requests of the memory measurement")
     options = parser.parse_args(arguments)
     try:
