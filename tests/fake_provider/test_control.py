@@ -212,9 +212,7 @@ async def test_a_waiting_client_that_leaves_ends_the_wait() -> None:
 
 PAGE = Path(__file__).parents[2] / "docs" / "provider.md"
 CURLS = [
-    line
-    for line in PAGE.read_text(encoding="utf-8").replace(" \\\n", " ").splitlines()
-    if line.startswith("curl ")
+    line for line in PAGE.read_text(encoding="utf-8").replace(" \\\n", " ").splitlines() if line.startswith("curl ")
 ]
 
 
