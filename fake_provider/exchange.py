@@ -36,7 +36,6 @@ from fake_provider.wire import (
     Close,
     Draft,
     Fired,
-    Flush,
     Framing,
     HoldHere,
     Pause,
@@ -370,8 +369,6 @@ class Exchange:
                 self._framing.keep_alive = False
                 self._peer.reset()
                 return False
-            case Flush():
-                return self._still_here()
             case Pause():
                 return await self._pause(action)
             case SendHead() | Send():

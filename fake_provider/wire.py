@@ -153,11 +153,6 @@ class SendFill:
 
 
 @dataclass(frozen=True, slots=True)
-class Flush:
-    """Hand over what was sent so far, as a write of its own."""
-
-
-@dataclass(frozen=True, slots=True)
 class SendEnd:
     """End the reply properly: the last chunk, after which the connection can be used again."""
 
@@ -222,9 +217,7 @@ class HoldHere:
     hold: int
 
 
-Action: TypeAlias = (
-    SendHead | Send | SendRaw | SendFill | Flush | SendEnd | Fired | Pause | Close | Reset | Refuse | HoldHere
-)
+Action: TypeAlias = SendHead | Send | SendRaw | SendFill | SendEnd | Fired | Pause | Close | Reset | Refuse | HoldHere
 
 
 @dataclass(frozen=True, slots=True)
